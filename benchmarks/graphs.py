@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.style import drawing
+from fedgrid.analysis.figures.common.style import drawing
 from fedgrid.files import read_table
 from fedgrid.grid.plan.manifest_model import read_manifest
 

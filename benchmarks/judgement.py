@@ -18,8 +18,7 @@ from benchmarks.papers import newest, unpack
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.paper import paper
 from fedgrid.analysis.pages.table_set import write_tables
-from fedgrid.analysis.scores import collect
-from fedgrid.analysis.scores.results import load
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
@@ -56,9 +55,9 @@ def make(content: Manifest, name: Path, configfile: str | None) -> None:
     if configfile is not None:
         write(content, folder, configfile, made_from=name.name)
         return
-    collect.write(content, folder / "results.parquet", made_from=name.name)
+    results = collect(content, folder / "results.parquet", made_from=name.name)
     (folder / "tables").mkdir(exist_ok=True)
-    write_tables(load(folder / "results.parquet"), folder / "tables")
+    write_tables(results, folder / "tables")
 
 
 def with_kept(study: Study, experiment: Experiment, store: Path) -> tuple[Manifest, int]:

@@ -30,7 +30,7 @@ from fedgrid.analysis.papers.claims import (
 from fedgrid.analysis.papers.published import letters
 from fedgrid.analysis.prose.phrases import counted, listing, ordinal
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
-from fedgrid.analysis.tables.pivot import AVERAGED
+from fedgrid.analysis.tables.common.pivot import AVERAGED
 
 RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]

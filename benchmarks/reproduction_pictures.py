@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.palette import COLOURS, GREY
-from fedgrid.analysis.figures.style import drawing, write_figure
-from fedgrid.analysis.tables.pivot import AVERAGED
+from fedgrid.analysis.figures.common.palette import COLOURS, GREY
+from fedgrid.analysis.figures.common.style import drawing, write_figure
+from fedgrid.analysis.tables.common.pivot import AVERAGED
 
 RUNS = Path("benchmarks/results/papers")
 SCALES = {"small": COLOURS[0], "long": COLOURS[1]}

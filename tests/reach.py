@@ -25,6 +25,8 @@ PARAMETERS = {
 }
 "By room of components, what stands in a file of tests that takes all of its components."
 ROOMS = {f"fedgrid.{room}" for room in PARAMETERS}
+SHOWN, KINDS = ("fedgrid.analysis.tables.", "fedgrid.analysis.figures."), "fedgrid.analysis.kinds"
+"How modules of tables and figures begin, and the module that imports them by name."
 SUITE = "fedgrid.suite."
 "Modules of the package that hold tests, which files of tests import."
 WHOLE_RUNS = ("cluster", "workflow")
@@ -47,7 +49,8 @@ class Reach:
     def __init__(self, seconds: float):
         self.end = time.monotonic() + seconds
         files = edited_files()
-        self.modules = distances(module for file in files if (module := module_of(file)))
+        modules = [module for file in files if (module := module_of(file))]
+        self.modules = distances([*modules, *[KINDS] * any(module.startswith(SHOWN) for module in modules)])
         self.names = component_names(self.modules)
         self.whole_runs = any(file.startswith(RUNS) for file in files)
         self.files = {file: d for file in TESTS.rglob("test_*.py") if (d := self._distance(file, files)) is not None}

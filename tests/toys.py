@@ -1,16 +1,20 @@
 """Small synthetic studies: cells with accuracies that a test knows by heart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from fedgrid.analysis import kinds
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.pages import table_set
 from fedgrid.analysis.scores.collect import collect
-from fedgrid.analysis.scores.results import Results, load
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.files import write_json, write_table
-from fedgrid.grid.plan.manifest_model import Manifest
+from fedgrid.grid.plan.manifest_model import Manifest, Shown, read_manifest
 from fedgrid.grid.study.codec import decode
 from fedgrid.partition.common.publish import digest_of
 
@@ -148,14 +152,25 @@ class Study:
 
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
-        manifest = self.folder / "manifest.json"
-        write_json(manifest, self.content)
-        collect(manifest, self.folder / "results.parquet")
+        self.load()
         return self.folder / "results.parquet"
 
     def load(self) -> Results:
-        """Collect and load."""
-        return load(self.results())
+        """Write the manifest, and collect it."""
+        manifest = self.folder / "manifest.json"
+        write_json(manifest, self.content)
+        return collect(read_manifest(manifest), self.folder / "results.parquet", made_from=manifest.name)
+
+
+def make_table(kind: str, results: Results, options: Mapping[str, Any] = {}) -> Table:
+    """Make a table with the options that a study gives it."""
+    return table_set.make_table(results, Shown(kind, dict(options)))
+
+
+def draw_figure(kind: str, source: Any, *of: str, narrow: bool = False, colours: bool = False, **options: Any) -> Drawn:
+    """Draw a figure of a data set, a method on it, a partition under a title or a study, with a study's options."""
+    variant = {"narrow": narrow, "colours": colours} if narrow or colours else {}
+    return kinds.module("figures", kind).draw_figure(source, kinds.chosen("figures", kind, options), *of, **variant)
 
 
 def write_cell(path: Path, rows: list[tuple], head: dict) -> None:

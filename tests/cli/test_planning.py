@@ -32,7 +32,7 @@ from fedgrid.grid.costs.forecast import (
     prospects,
     trained_in_a_round,
 )
-from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.formulas import formula_value
 from fedgrid.grid.costs.needs import START
 from fedgrid.grid.costs.spread import COUNTED, MEASURED, Spread, spread_of
 from fedgrid.jobs import calibration
@@ -408,7 +408,7 @@ def test_without_images_nothing_is_trained_and_an_unreadable_formula_counts_as_e
 )
 def test_formulas_in_numbers(formula, value):
     numbers = {"E": 3, "a": 50, "batches": 0.5, "|θ|": 7, "k": 5}
-    assert worth(formula, numbers) == pytest.approx(value)
+    assert formula_value(formula, numbers) == pytest.approx(value)
 
 
 def test_a_calibration_measures_on_one_thread_and_leaves_the_threads_as_they_were(threads):

@@ -8,10 +8,11 @@ import pytest
 import yaml
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
-from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.errors import UserError
 from fedgrid.files import read_table, slug, write_table
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import cell as cell_job
 
@@ -41,8 +42,7 @@ def rows_by(study, name):
         assert cell_job.main([str(file), key]) == 0
     listed = manifest.file(study, study.experiments[0])
     manifest.write(study, listed)
-    collect.collect(listed, study.folder / "results.parquet")
-    rows = read_table(study.folder / "results.parquet")[0].to_pandas()
+    rows = collect(read_manifest(listed), study.folder / "results.parquet").rows
     values = [column for column in rows.columns if column != name]
     return {value: some[values].to_numpy().tolist() for value, some in rows.groupby(name, observed=True)}
 

@@ -13,12 +13,14 @@ import torch
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 from tiers import every_third
 
-from fedgrid.analysis.scores import collect
+from fedgrid.analysis.pages import build
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.cli.main import main
 from fedgrid.engine.local import client_data
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.jobs import cell as cell_job
 from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.status import Status
@@ -54,7 +56,7 @@ class Store:
         return list({(file.parts[:3], file.suffix): file for file in self.files}.values())
 
     def collected(self):
-        collect.collect(self.manifest, self.results)
+        collect(read_manifest(self.manifest), self.results)
         return read_table(self.results)[0]
 
     def numbers(self):
@@ -187,7 +189,7 @@ def test_the_same_commands_make_damaged_files_again(store, numbers, capsys):
         assert make() == 0 and cell_job.main([plan_, cell.key]) == 0
         assert store.numbers() == numbers
     spoilt(cell.file)
-    assert collect.main([str(store.manifest), str(store.results)]) == 2
+    assert build.main([str(store.manifest)]) == 2
     assert not cell.file.exists()
     assert cell_job.main([plan_, cell.key]) == 0
     assert store.numbers() == numbers

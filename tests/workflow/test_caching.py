@@ -48,7 +48,7 @@ CASES = {
         ],
         EVERY | ANALYSIS,
     ),
-    "analysis": ([("src/fedgrid/analysis/figures/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
+    "analysis": ([("src/fedgrid/analysis/figures/common/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
     "the report's template": ([("src/fedgrid/analysis/pages/templates/report.css", "{", " {")], ANALYSIS),
 }
 "Which keys change with each module stands in tests/grid/test_keys.py; here Snakemake draws the consequences."

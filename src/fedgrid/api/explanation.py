@@ -128,13 +128,13 @@ def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> dict[s
     if not done:
         return {}
     words = {word.casefold() for word in selection}
-    from fedgrid.analysis.tables.one_cell import scores  # it imports pandas, which takes half a second
+    from fedgrid.analysis.prose.cell_scores import score_texts  # it imports pandas, which takes half a second
 
     def shows(experiment: Experiment) -> tuple[bool, int]:
         return experiment.id.casefold() in words, len(done & {cell.key for cell in experiment.cells})
 
     experiment = max(study.experiments, key=shows)
-    return scores(manifest.content(study, experiment), done)
+    return score_texts(manifest.content(study, experiment), done)
 
 
 def _versions(cells: Iterable[Cell]) -> Iterator[str]:

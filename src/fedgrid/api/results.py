@@ -13,7 +13,7 @@ from fedgrid.analysis.scores import summary
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.curves import curves
 from fedgrid.analysis.scores.results import Results, load
-from fedgrid.analysis.tables import grid
+from fedgrid.analysis.tables.common import grid
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.planned_study import PARTIAL
 

@@ -11,7 +11,7 @@ from fedgrid.engine.local.executor import TrainingStats
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.solvers import Descent
 from fedgrid.engine.rounds import federate
-from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.formulas import formula_value
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import check, expect, final_progress
 from fedgrid.suite.method import four_rounds, undisturbed
@@ -36,7 +36,7 @@ def test_traffic_is_what_the_method_says(method_name: str) -> None:
         for client, value in zip(clients, values, strict=True):
             own = int((simulation.data.counts[client] > 0).sum())
             numbers = symbols | {"|C_i|": own, "C": simulation.model.classes}
-            stated = worth(formula, numbers)
+            stated = formula_value(formula, numbers)
             statement = f"{way} = '{formula}' states {stated:,.0f} numbers in a round, but client {client} "
             does = {"up": "sent", "down": "received"}[way]
             calls = {"up": "fed.upload counts", "down": "fed.broadcast and fed.send count"}[way]
@@ -59,7 +59,7 @@ def defaults(cls: type) -> dict[str, float]:
 
 def proposed(value: float, formulas: Iterable[str], numbers: Mapping[str, float]) -> str:
     """A formula that is worth so much, as an addition to a sentence; empty where none of these is."""
-    fitting = [formula for formula in formulas if abs(worth(formula, numbers) - value) < 1e-3]
+    fitting = [formula for formula in formulas if abs(formula_value(formula, numbers) - value) < 1e-3]
     return f", which would be '{fitting[0]}'" if fitting else ""
 
 
@@ -79,7 +79,7 @@ def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.Monk
     final_progress(federate(cls(), simulation))
     numbers = defaults(cls) | {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
     for client, index in enumerate(simulation.data.train):
-        actual, stated = passes.images.get(client, 0) / len(index), worth(cls.work, numbers)
+        actual, stated = passes.images.get(client, 0) / len(index), formula_value(cls.work, numbers)
         statement = (
             f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs, but client {client} made "
         )

@@ -1,12 +1,15 @@
 """Confusion of classes and reliability diagrams, by hand."""
 
-import pytest
-from toys import predictions, write_partition
+from functools import partial
 
-from fedgrid.analysis.figures.calibration import calibration
-from fedgrid.analysis.figures.confusion import confusion
-from fedgrid.analysis.figures.style import Undrawn
+import pytest
+from toys import draw_figure, predictions, write_partition
+
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.pages.figure_set import draw
+
+calibration = partial(draw_figure, "calibration")
+confusion = partial(draw_figure, "confusion")
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 RIGHT, WRONG = ("received", 0, 0, 0, 0.75), ("received", 1, 0, 1, 0.75)

@@ -1,21 +1,24 @@
 """Many lines within few points: where axes start, what stands out, names at the ends, and the grid of panels."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
+from toys import draw_figure
 
-from fedgrid.analysis.figures.curves import curves
-from fedgrid.analysis.figures.emphasis import has_muted
-from fedgrid.analysis.figures.ends import label_ends, spread
-from fedgrid.analysis.figures.limits import limits, rounded, sentences
-from fedgrid.analysis.figures.lines import panelled
-from fedgrid.analysis.figures.palette import MUTED
-from fedgrid.analysis.figures.style import columns_of_panels, drawing
-from fedgrid.analysis.figures.traffic import traffic
+from fedgrid.analysis.figures.common.emphasis import has_muted
+from fedgrid.analysis.figures.common.ends import label_ends, spread
+from fedgrid.analysis.figures.common.limits import limits, rounded, sentences
+from fedgrid.analysis.figures.common.lines import panelled
+from fedgrid.analysis.figures.common.palette import MUTED
+from fedgrid.analysis.figures.common.style import columns_of_panels, drawing
 from fedgrid.analysis.pages.figure_set import draw
+
+curves = partial(draw_figure, "curves")
+traffic = partial(draw_figure, "traffic")
 
 ELEVEN = [f"m{i}" for i in range(11)]
 LAST = np.linspace(0.71, 0.75, 11)

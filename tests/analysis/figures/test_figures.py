@@ -1,13 +1,18 @@
 import re
+from functools import partial
 
 import pandas as pd
 import pytest
-from toys import write_partition
+from toys import draw_figure, write_partition
 
-from fedgrid.analysis.figures.ablation import ablation, axis_floor
-from fedgrid.analysis.figures.curves import curves
-from fedgrid.analysis.figures.partitions import bubbles, shares
-from fedgrid.analysis.pages.figure_set import main
+from fedgrid.analysis.figures.ablation import axis_floor
+from fedgrid.analysis.pages.figure_set import draw
+from fedgrid.errors import UserError
+
+ablation = partial(draw_figure, "ablation")
+curves = partial(draw_figure, "curves")
+bubbles = partial(draw_figure, "partition")
+shares = partial(draw_figure, "shares")
 
 OWN = [(0, "train", 0), (0, "train", 0), (0, "validation", 1), (0, "test", 1), (1, "train", 1)]
 OWN = [(*row, None) for row in OWN]
@@ -19,23 +24,23 @@ def partition(tmp_path):
     return write_partition(tmp_path / "partition.parquet", OWN)
 
 
-def draw(stem, *arguments):
+def drawn(stem, kind, source, **selection):
     """Draw a figure and return its SVG, PDF and text as bytes."""
-    assert main([arguments[0], str(arguments[1]), str(stem), *arguments[2:]]) == 0
+    draw(kind, source, stem, selection)
     return [stem.with_suffix(suffix).read_bytes() for suffix in (".svg", ".pdf", ".txt")]
 
 
 @pytest.mark.full
 def test_every_figure_is_reproducible(common_ablated, partition, tmp_path):
-    results = common_ablated.results()
-    for arguments in (
-        ("curves", results, "--data", "digits"),
-        ("ablation", results, "--method", "ditto", "--data", "digits"),
-        ("partition", partition, "--title", "Toy $partition$"),
-        ("shares", partition, "--title", "Toy $partition$"),
+    results = common_ablated.load()
+    for kind, source, selection in (
+        ("curves", results, {"data": "digits"}),
+        ("ablation", results, {"method": "ditto", "data": "digits"}),
+        ("partition", partition, {"title": "Toy $partition$"}),
+        ("shares", partition, {"title": "Toy $partition$"}),
     ):
-        svg, pdf, text = draw(tmp_path / "one", *arguments)
-        assert [svg, pdf, text] == draw(tmp_path / "two", *arguments)
+        svg, pdf, text = drawn(tmp_path / "one", kind, source, **selection)
+        assert [svg, pdf, text] == drawn(tmp_path / "two", kind, source, **selection)
         assert text.decode().count("\n\n") == 2  # title, caption, protocol
         assert svg.startswith(b"<?xml") and pdf.startswith(b"%PDF")
         assert not re.search(rb"<dc:date>|CreationDate", svg + pdf)
@@ -130,27 +135,26 @@ def test_many_methods_and_odd_panels(make_study, tmp_path):
         study.method(f"m{i}", method="m")
     for slug in words:
         study.cell("m19", slug, 0, {0: [0.1, 0.1], 2: [0.5, 0.7]})
-    text = draw(tmp_path / "c", "curves", study.results(), "--data", "digits")[2].decode()
+    text = drawn(tmp_path / "c", "curves", study.load(), data="digits")[2].decode()
     assert "Lines: one seed (0)." in text and "bands" not in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("kind", "selection", "message"),
     [
-        (["curves", "--data", "digit"], "no data set 'digit'; did you mean 'digits'?"),
-        (["ablation", "--data", "digits", "--method", "dito"], "no method 'dito'; did you mean 'ditto'?"),
-        (["ablation", "--data", "digits", "--method", "local"], "only one variant of “local”"),
+        ("curves", {"data": "digit"}, "no data set 'digit'; did you mean 'digits'"),
+        ("ablation", {"data": "digits", "method": "dito"}, "no method 'dito'; did you mean 'ditto'"),
+        ("ablation", {"data": "digits", "method": "local"}, "only one variant of “local”"),
     ],
 )
-def test_mistakes_are_one_sentence(common_toy, tmp_path, capsys, arguments, message):
-    assert main([arguments[0], str(common_toy.results()), str(tmp_path / "x"), *arguments[1:]]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+def test_mistakes_are_one_sentence(common_toy, tmp_path, kind, selection, message):
+    with pytest.raises(UserError, match=message):
+        draw(kind, common_toy.load(), tmp_path / "x", selection)
     assert not list(tmp_path.glob("x.*"))
 
 
 @pytest.mark.parametrize("kind", ["partition", "shares"])
-def test_a_file_that_is_no_partition(common_toy, tmp_path, capsys, kind):
+def test_a_file_that_is_no_partition(common_toy, tmp_path, kind):
     for path in (common_toy.results(), tmp_path / "none.parquet"):
-        assert main([kind, str(path), str(tmp_path / "x"), "--title", "T"]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        with pytest.raises(UserError):
+            draw(kind, path, tmp_path / "x", {"title": "T"})

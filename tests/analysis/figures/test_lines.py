@@ -1,16 +1,22 @@
 """Learning curves, losses, traffic, trust and sweeps, by hand."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
+from toys import draw_figure
 
-from fedgrid.analysis.figures.curves import curves, loss, round_means
-from fedgrid.analysis.figures.emphasis import THICK
-from fedgrid.analysis.figures.style import Undrawn
-from fedgrid.analysis.figures.sweep import sweep
-from fedgrid.analysis.figures.traffic import traffic
-from fedgrid.analysis.figures.trust import trust
-from fedgrid.analysis.scores.points import by_loss
+from fedgrid.analysis.figures.common.emphasis import THICK
+from fedgrid.analysis.figures.common.style import Undrawn
+from fedgrid.analysis.figures.curves import round_means
 from fedgrid.errors import UserError
+
+curves = partial(draw_figure, "curves")
+loss = partial(draw_figure, "loss")
+sweep = partial(draw_figure, "sweep")
+traffic = partial(draw_figure, "traffic")
+trust = partial(draw_figure, "trust")
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 
@@ -226,7 +232,7 @@ def test_a_sample_fills_the_rounds_between_evaluations(make_study):
     everyone = {0: [0.1, 0.1, 0.1], 2: [0.7, 0.8, 0.9]}
     study.cell("ditto", "hom", 0, everyone, samples=[10, 10, 10], also=between | losses)
     results = study.load()
-    for drawn, expected in ((None, [0.1, 0.5, 0.8]), (by_loss(results), [3.0, 1.5, 1.0])):
+    for drawn, expected in ((None, [0.1, 0.5, 0.8]), (replace(results, quantity="loss"), [3.0, 1.5, 1.0])):
         means = round_means(results, "digits", drawn)
         assert dict(zip(means["round"], means["value"], strict=True)) == pytest.approx(dict(enumerate(expected)))
     output = "Between evaluations of all clients: mean over 2 of them, the same ones throughout."

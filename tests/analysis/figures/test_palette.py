@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from fedgrid.analysis.figures.emphasis import Emphasis
-from fedgrid.analysis.figures.palette import COLOURS, MUTED, colours_of_classes, line_style
+from fedgrid.analysis.figures.common.emphasis import Emphasis
+from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, colours_of_classes, line_style
 from fedgrid.analysis.figures.tsne import look
 
 TO_XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])

@@ -1,22 +1,26 @@
 """Bars of clients, representations, cooperation and distributions, by hand."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from tiers import every_third
-from toys import write_partition
+from toys import draw_figure, write_partition
 
-from fedgrid.analysis.figures.bars import bars
-from fedgrid.analysis.figures.distribution import distribution
-from fedgrid.analysis.figures.heatmap import heatmap
-from fedgrid.analysis.figures.style import Undrawn
-from fedgrid.analysis.figures.sweep import sweep
-from fedgrid.analysis.figures.tsne import embedded, tsne
-from fedgrid.analysis.pages.figure_set import KINDS, SUBJECTS, draw
+from fedgrid.analysis import kinds
+from fedgrid.analysis.figures.common.style import Undrawn
+from fedgrid.analysis.figures.tsne import embedded
+from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import UserError
+
+bars = partial(draw_figure, "bars")
+distribution = partial(draw_figure, "distribution")
+heatmap = partial(draw_figure, "heatmap")
+sweep = partial(draw_figure, "sweep")
+tsne = partial(draw_figure, "tsne")
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 
@@ -196,14 +200,13 @@ def test_a_distribution_has_a_panel_for_every_column(pictured):
     assert "Not drawn, because the partition is not there: Digits, homogeneous, 2 clients." in caption
 
 
-PLACE = {"data": "digits", "method": "ditto"}
 OPTIONS = {"tsne": {"perplexity": 5}, "curves": {"window": 2}, "heatmap": {"rounds": [2]}}
 
 
 @pytest.mark.parametrize("kind", every_third(["loss", "traffic", "bars", "tsne", "heatmap", "distribution"]))
 def test_the_same_bytes_twice(pictured, tmp_path, kind):
     results = pictured.load()
-    place = {name: PLACE[name] for name in SUBJECTS[kind]}
+    place = {} if kinds.options("figures", kind).subject == "study" else {"data": "digits"}
     made = []
     for name in ("a", "b"):
         draw(kind, results, tmp_path / name / "x", place, OPTIONS.get(kind, {}))
@@ -213,10 +216,10 @@ def test_the_same_bytes_twice(pictured, tmp_path, kind):
 
 def test_an_unknown_data_set_is_one_sentence(pictured):
     results = pictured.load()
-    for kind, function in KINDS.items():
-        if SUBJECTS[kind] == ("data",):
+    for kind in kinds.names("figures"):
+        if kinds.options("figures", kind).subject == "data":
             with pytest.raises(UserError, match="no data set 'digit'; did you mean 'digits'"):
-                function(results, data="digit")
+                draw_figure(kind, results, "digit")
     with pytest.raises(UserError, match="no colour 'clas'; did you mean 'class'"):
         tsne(results, "digits", colour="clas")
 

@@ -1,13 +1,12 @@
 """What `show` makes of figures: names, options, and what has nothing to draw."""
 
-from dataclasses import replace
-from inspect import signature
+from dataclasses import fields, replace
 
 import pytest
 
+from fedgrid.analysis import kinds
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.figure_plan import drawings
-from fedgrid.analysis.pages.figure_set import KINDS, SUBJECTS
 from fedgrid.errors import UserError
 from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.validation import study_file
@@ -21,8 +20,17 @@ VALUES = {
     "points": 100,
     "perplexity": 5,
     "rounds": [1, "last"],
+    "std": True,
+    "ranks": True,
+    "averaged": True,
+    "arrows": True,
+    "domains": True,
+    "delta": "local",
+    "target": 60,
+    "costs": True,
+    "formula": {"local": "theta"},
 }
-"""A value of every option of a figure."""
+"""A value of every option of a figure or a table."""
 STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogeneous"}], "methods": ["local"]}
 
 
@@ -35,14 +43,25 @@ def refused(entry):
     return ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_study_may_set_the_options_of_a_figure_and_no_others(kind):
-    parameters = list(signature(KINDS[kind]).parameters)[1:]
-    known = {name for name in parameters if name not in (*SUBJECTS[kind], "narrow", "colours")}
-    assert known <= VALUES.keys()
+@pytest.mark.parametrize(
+    ("room", "kind"), [(room, kind) for room in ("tables", "figures") for kind in kinds.names(room)]
+)
+def test_a_study_may_set_the_declared_options_and_no_others(room, kind):
+    declared = {field.name for field in fields(kinds.options(room, kind))}
+    assert declared <= VALUES.keys() and kinds.options(room, kind).__doc__
+    entry = {room.removesuffix("s"): kind} | ({"target": 60} if "target" in declared else {})
+    laid_out_like_accuracy = kind in ("attacks", "new_clients")  # a study may say what only that table heeds
     for name, value in VALUES.items():
-        output = refused({"figure": kind, name: value})
-        assert output.startswith(f"show.0: unknown key '{name}'; ") if name not in known else output == ""
+        output = refused(entry | {name: value})
+        if name in declared:
+            assert output == ""
+        elif not laid_out_like_accuracy:
+            assert output.startswith(f"show.0: unknown key '{name}'; ")
+
+
+def test_of_what_a_study_says_a_kind_takes_what_it_declares():
+    options = kinds.chosen("tables", "rounds", {"target": 60, "std": True})
+    assert (options.target, options.costs) == (60, False)
 
 
 def test_wrong_options_are_one_sentence():

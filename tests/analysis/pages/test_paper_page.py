@@ -11,8 +11,8 @@ import pytest
 from toys import Study, adoption
 
 from benchmarks.papers import write_page
-from fedgrid.analysis.figures import embedding, style
-from fedgrid.analysis.figures.embedding import PAGE_IMAGE_BYTES, Picture, within
+from fedgrid.analysis.figures.common import embedding, style
+from fedgrid.analysis.figures.common.embedding import PAGE_IMAGE_BYTES, Picture, within
 from fedgrid.analysis.pages.build import from_manifest
 from fedgrid.analysis.pages.paper import main
 from fedgrid.analysis.pages.paper_section import drawn_among, planned_figures, undrawn
@@ -356,7 +356,7 @@ def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_pat
 def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no_room(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
-    monkeypatch.setattr(style, "LARGEST", 100)
+    monkeypatch.setattr(style, "LARGEST_DRAWING", 100)
     with style.drawing():
         figure = Figure(figsize=(2, 1))
         (line,) = figure.subplots().plot([1, 2])

@@ -2,9 +2,10 @@
 
 import pandas as pd
 import pytest
+from toys import draw_figure
 
-from fedgrid.analysis.figures.curves import curves
-from fedgrid.analysis.pages import build, partial, table_set
+from fedgrid.analysis.pages import build, partial
+from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.files import read_table
@@ -45,7 +46,7 @@ def made(study, states, name="partial"):
 def beside(common_ablated):
     """Files beside the report, as they were before it was made: when they were written, and their bytes."""
     folder = common_ablated.folder
-    table_set.main([str(common_ablated.results()), str(folder / "tables")])
+    write_tables(common_ablated.load(), folder / "tables")
     (folder / "report.html").write_text("finished")
     return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.rglob("*") if file.is_file()}
 
@@ -143,7 +144,8 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     absent = {cell["key"]: Absence("missing") for cell in toy.cells if cell["data"] == "letters"}
     build.write(toy.manifest, toy.folder / "partial", "x.yaml", absent)
     assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
-    curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
+    results = load(toy.folder / "partial/results.parquet")
+    draw_figure("curves", results, "letters")  # asked for all the same, it is empty
 
 
 @pytest.mark.full

@@ -5,36 +5,32 @@ import pytest
 from toys import adoption
 
 from fedgrid import analysis
-from fedgrid.analysis.pages import table_set
-from fedgrid.analysis.pages.report import main
+from fedgrid.analysis.pages.report import report
+from fedgrid.analysis.pages.table_set import write_tables
+from fedgrid.errors import UserError
 
 
 @pytest.fixture
 def inputs(toy):
     """Give the arguments of a report on the toy study with two figures."""
-    results, folder = str(toy.results()), toy.folder
-    table_set.main([results, str(folder / "tables")])
+    folder = toy.folder
+    write_tables(toy.load(), folder / "tables")
     for stem in ("one", "two"):
         (folder / f"{stem}.svg").write_text(
             f'<svg id="same" xmlns="http://www.w3.org/2000/svg"><text>{stem}</text></svg>'
         )
         (folder / f"{stem}.txt").write_text(f"Figure {stem}\n\nThe caption of <{stem}>.\n")
-    return [
-        results,
-        str(folder / "report.html"),
-        "--tables",
-        str(folder / "tables"),
-        "--figures",
-        str(folder / "one.svg"),
-        str(folder / "two.svg"),
-        "--configfile",
-        "config/study.yaml",
-    ]
+    figures = [folder / "one.svg", folder / "two.svg"]
+    return {"tables": folder / "tables", "figures": figures, "configfile": "config/study.yaml"}
+
+
+def page_of(study, inputs):
+    report(study.load(), study.folder / "report.html", **inputs)
+    return (study.folder / "report.html").read_text()
 
 
 def test_report_says_everything(toy, inputs):
-    assert main(inputs) == 0
-    page = (toy.folder / "report.html").read_text()
+    page = page_of(toy, inputs)
     for text in (
         "<h1>Toy study</h1>",
         "3 methods, 3 seeds, 15 cells, of which 1 failed",
@@ -53,17 +49,10 @@ def test_report_says_everything(toy, inputs):
 
 
 def test_report_needs_nothing_from_outside(toy, inputs):
-    main(inputs)
-    page = (toy.folder / "report.html").read_text()
+    page = page_of(toy, inputs)
     assert not re.search(r"https?://|<script|<link|@import|url\(", page)
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids)) and {f"#{name}" for name in ids} >= set(re.findall(r'href="([^"]+)"', page))
-
-
-def page_of(study, inputs):
-    study.results()
-    assert main(inputs) == 0
-    return (study.folder / "report.html").read_text()
 
 
 def test_the_page_answers_first(toy, inputs):
@@ -82,7 +71,7 @@ def test_the_page_answers_first(toy, inputs):
 def test_partitions_come_after_the_figures_of_results(toy, inputs):
     for suffix in (".svg", ".txt"):
         (toy.folder / f"one{suffix}").rename(toy.folder / f"shares-one{suffix}")
-    inputs[inputs.index(str(toy.folder / "one.svg"))] = str(toy.folder / "shares-one.svg")
+    inputs["figures"][0] = toy.folder / "shares-one.svg"
     page = page_of(toy, inputs)
     assert page.index("<h3>Figure two</h3>") < page.index('id="partitions"') < page.index("<h3>Figure one</h3>")
 
@@ -125,7 +114,7 @@ def test_provenance(toy, inputs):
     toy.study["methods"]["fedavg"] |= {"file": "mine/fedavg.py", "code": "00112233aabbccdd"}
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, commit={"id": "0123abcd", "clean": False})
     (toy.folder / "mine.yaml").write_text("name: toy # <mine>\n")
-    page = page_of(toy, [*inputs[:-1], str(toy.folder / "mine.yaml")])
+    page = page_of(toy, inputs | {"configfile": str(toy.folder / "mine.yaml")})
     for text in (
         "Commit 0123abcd, with uncommitted changes.",
         "<pre>name: toy # &lt;mine&gt;\n</pre>",
@@ -141,7 +130,7 @@ def test_provenance(toy, inputs):
 def test_adopted_cells_are_named_in_every_caption_and_their_groups_in_the_provenance(toy, inputs):
     assert "adopted" not in page_of(toy, inputs)
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, code="2" * 16, adopted=[adoption("1" * 16, "2027-07-01T10:00:00")])
-    table_set.main([str(toy.results()), str(toy.folder / "tables")])
+    write_tables(toy.load(), toy.folder / "tables")
     page = page_of(toy, inputs)
     sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of its group"
     captions = re.findall("<figcaption>(.*?)</figcaption>", page, re.S)
@@ -187,18 +176,14 @@ def test_settings_that_differ_between_columns_are_shown(toy, inputs):
 
 def test_report_is_reproducible_and_escapes(toy, inputs):
     toy.study["title"] = "<b>Toy</b>"
-    toy.results()
-    main(inputs)
-    first = (toy.folder / "report.html").read_bytes()
-    main(inputs)
-    assert (toy.folder / "report.html").read_bytes() == first
-    assert b"<h1>&lt;b&gt;Toy&lt;/b&gt;</h1>" in first
+    page = page_of(toy, inputs)
+    assert page_of(toy, inputs) == page and "<h1>&lt;b&gt;Toy&lt;/b&gt;</h1>" in page
 
 
-def test_a_missing_figure_or_table_is_one_sentence(toy, inputs, capsys):
+def test_a_missing_figure_or_table_is_one_sentence(toy, inputs):
     (toy.folder / "two.txt").unlink()
-    assert main(inputs) == 2
-    assert "two.txt, which does not exist." in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"two\.txt, which does not exist\.$"):
+        page_of(toy, inputs)
 
 
 def imported_by(files):
@@ -217,7 +202,8 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     files = {file for file in Path(analysis.__file__).parent.rglob("*.py") if file.name not in of_studies}
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
-    of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("codec", "manifest_model", "searches")}
-    of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("model", "expansion", "external")}
-    files_alone = {"fedgrid.command", "fedgrid.errors", "fedgrid.files", "fedgrid.grid.costs.formulas"}
+    of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("manifest_model", "searches")}
+    of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
+    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "settings")
+    files_alone = {f"fedgrid.{name}" for name in names}
     assert rooms == files_alone | published | of_manifests

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from toys import adoption
 
-from fedgrid.analysis.pages.table_set import csv, main
+from fedgrid.analysis.pages.table_set import csv, write_tables
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import CELL
-from fedgrid.analysis.tables.grid import Entry, Grid, html, latex, markdown
+from fedgrid.analysis.tables.common.grid import Entry, Grid, html, latex, markdown
 
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
 
@@ -21,7 +21,7 @@ def tables(common_toy):
 
 
 def made(study, folder):
-    assert main([str(study.results()), str(folder)]) == 0
+    write_tables(study.load(), folder)
     return {name: (folder / name).read_text() for name in OUTPUTS}
 
 
@@ -63,7 +63,7 @@ def test_caption_of_one_seed_and_last5(make_study):
     study = make_study(seeds=[7], at="last5", score="trained")
     study.method("m")
     study.cell("m", "dir", 7, {1: [0.5, 0.5], 4: [0.6, 0.6]}, score="trained")
-    assert main([str(study.results()), str(study.folder)]) == 0
+    write_tables(study.load(), study.folder)
     text = (study.folder / "accuracy.md").read_text()
     assert "one seed (7)" in text and "| 55.00<sup>" in text
     assert "Nothing is bold: a significant lead needs 3 seeds." in text
@@ -119,7 +119,7 @@ def test_absent_seeds_are_footnoted(toy):
     toy.cells = [
         cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) != ("local", "dir", 2)
     ]
-    assert main([str(toy.results()), str(toy.folder)]) == 0
+    write_tables(toy.load(), toy.folder)
     text = (toy.folder / "accuracy.md").read_text()
     assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> over 2 of 3 seeds." in text
 
@@ -217,16 +217,11 @@ def test_the_caption_says_where_cells_were_not_computed_alike(make_study):
     for seed, torch in enumerate(("2.6.0", "2.13.0")):
         head = {"versions": {"fedgrid": "0.1", "torch": torch}, "hardware": {"cpu": "one", "device": "cpu"}}
         study.cell("m", "dir", seed, {1: [0.5]}, **head)
-    assert main([str(study.results()), str(study.folder)]) == 0
+    write_tables(study.load(), study.folder)
     assert (
         "The cells differ in torch (2.13.0: 1 cell, 2.6.0: 1 cell): identical bits require"
         in (study.folder / "accuracy.md").read_text()
     )
-
-
-def test_no_results_is_one_sentence(tmp_path, capsys):
-    assert main([str(tmp_path / "none.parquet"), str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_clients_without_any_score_are_counted(toy):

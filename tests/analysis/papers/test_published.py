@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.papers.agreement import agreement, between_papers, between_seeds, interval, tau
 from fedgrid.analysis.papers.published import join_printed_numbers, printed_table, text
 
@@ -237,7 +237,7 @@ def test_agreement_between_papers():
 
 
 def test_printed_numbers_make_two_more_tables(paper):
-    assert main([str(paper.results()), str(paper.folder / "tables")]) == 0
+    write_tables(paper.load(), paper.folder / "tables")
     made = {path.name for path in (paper.folder / "tables").iterdir()}
     assert made == {
         f"{name}.{form}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.scores.summary import cell_scores, summary
 
@@ -33,7 +33,7 @@ def test_a_setting_without_effect_is_named(study):
         "effect here."
     )
     assert sentences(study) == [expected]
-    main([str(study.results()), str(study.folder)])
+    write_tables(study.load(), study.folder)
     assert expected in (study.folder / "accuracy.md").read_text()
 
 

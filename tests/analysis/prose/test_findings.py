@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.results import Results
@@ -28,7 +28,7 @@ def test_a_significant_lead(make_study):
         "ditto leads with 90.00 %, significantly: +19.80 points over local with 70.20 % (95 % CI 17.96 to 21.64, "
         "5 seeds, p = 7.5e-06). fedavg has 50.00 %."
     )
-    main([str(study.results()), str(study.folder)])
+    write_tables(study.load(), study.folder)
     assert "**90.00 ± 0.71**" in (study.folder / "accuracy.md").read_text()
     assert r"\textbf{90.00 $\pm$ 0.71}" in (study.folder / "accuracy.tex").read_text()
     assert "<strong>90.00 ± 0.71</strong>" in (study.folder / "accuracy.html").read_text()
@@ -102,14 +102,17 @@ def with_partitions(results: Results, place: str) -> Results:
     return replace(results, cells=cells)
 
 
+PUBLISHED = {"partitions": {"digits": {"dir": {"partition": "file"}}}}
+
+
 @pytest.mark.parametrize(
     ("place", "study", "words"),
     [
         ("store/dirichlet-0a/seed={seed}.parquet", {}, "partition and training seed"),
         ("store/dirichlet-0a/seed=4.parquet", {"partition_seed": 4}, "training seed only"),
         ("store/dirichlet-0a/seed={seed}.parquet", {"train_seed": 1}, "partition only"),
-        ("store/file-0a/seed={seed}.parquet", {}, "training seed only"),  # one published file for all seeds
-        ("store/file-0a{seed}/seed={seed}.parquet", {}, "partition and training seed"),  # one for each
+        ("store/file-0a/seed={seed}.parquet", PUBLISHED, "training seed only"),  # one published file for all seeds
+        ("store/file-0a{seed}/seed={seed}.parquet", PUBLISHED, "partition and training seed"),  # one for each
     ],
 )
 def test_what_the_spread_is_about(make_study, place, study, words):
@@ -122,6 +125,7 @@ def test_a_column_with_one_published_partition_beside_others(toy):
     for names in toy.cells:
         kind = "file" if names["heterogeneity"] == "hom" else "dirichlet"
         names["partition"] = f"store/{kind}-0a/seed={names['seed']}.parquet"
+    toy.study["partitions"] = {"digits": {"hom": {"partition": "file"}, "dir": {"partition": "dirichlet"}}}
     results = toy.load()
     expected = "partition and training seed, but training seed only on homogeneous, 2 clients"
     assert captions.varied(results) == expected

@@ -1,15 +1,17 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.analysis.scores.cells import FinishedCell
-from fedgrid.analysis.scores.collect import collect, main
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_metadata, read_table, write_json, write_table
+from fedgrid.grid.plan.manifest_model import read_manifest
 
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
@@ -81,48 +83,52 @@ def test_cells_of_different_images_are_not_mixed(toy):
     toy.results()
 
 
-def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):
-    toy.results()
+def test_missing_cell_file_is_one_sentence(toy):
     Path(toy.cells[0]["path"]).unlink()
-    assert main([str(toy.folder / "manifest.json"), str(toy.folder / "out.parquet")]) == 2
-    message = capsys.readouterr().err
-    assert message.endswith("does not exist\n") and message.count("\n") == 1
+    with pytest.raises(UserError, match=r"^[^\n]*does not exist$"):
+        collect(toy.manifest, toy.folder / "out.parquet")
     assert not (toy.folder / "out.parquet").exists()
+
+
+def test_what_is_collected_is_what_is_read_back(toy):
+    collected, read = toy.load(), load(toy.folder / "results.parquet")
+    pd.testing.assert_frame_equal(collected.rows, read.rows)
+    assert (collected.study, collected.cells, collected.published) == (read.study, read.cells, read.published)
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"study": {}, "cells": [1]})])
 def test_bad_manifest(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
     with pytest.raises(Damaged):
-        collect(tmp_path / "m.json", tmp_path / "out.parquet")
+        read_manifest(tmp_path / "m.json")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cells": None}, "cells: None is not a list"),
-        ({"study": {"name": "toy"}}, "study.title: missing"),
-        ({"rows": []}, "rows: unknown key"),
+        ({"cells": None}, "cells: expected a list, got None"),
+        ({"study": {"name": "toy"}}, "study: the key 'title' is missing"),
+        ({"rows": []}, "value: unknown key 'rows'; known: .*"),
     ],
 )
 def test_a_file_that_is_no_manifest(toy, change, message):
     write_json(toy.folder / "m.json", toy.content | change)
     with pytest.raises(UserError, match=rf"m\.json: not a manifest of this version of fedgrid \({message}\)"):
-        collect(toy.folder / "m.json", toy.folder / "out.parquet")
+        read_manifest(toy.folder / "m.json")
 
 
 def test_a_cell_that_does_not_say_what_it_cost(toy):
     path = Path(toy.cells[0]["path"])
     rows, metadata = read_table(path)
     write_table(path, rows, {name: value for name, value in metadata.items() if name != "costs"})
-    with pytest.raises(UserError, match=f"{path}.costs: missing; not results of this version"):
+    with pytest.raises(UserError, match=f"{path}: the key 'costs' is missing; not results of this version"):
         toy.results()
 
 
 def test_results_of_another_form_are_refused(toy):
     rows, head = read_table(toy.results())
     write_table(toy.folder / "other.parquet", rows, head | {"study": head["study"] | {"seeds": "012"}})
-    with pytest.raises(UserError, match=r"of another version of fedgrid \(study.seeds: '012' is not a list\)"):
+    with pytest.raises(UserError, match=r"of another version of fedgrid \(study.seeds: expected a list, got '012'\)"):
         load(toy.folder / "other.parquet")
 
 

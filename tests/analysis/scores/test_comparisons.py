@@ -69,7 +69,7 @@ def test_the_moderated_error_lies_between_its_own_and_the_common_one():
     scores = Scores(noisy())
     actual = scores.between("r0", "r1")
     own = np.var(scores.values.loc["r0"] - scores.values.loc["r1"], ddof=1)
-    common = scores.of_pairs
+    common = scores.pair_prior
     assert actual.freedom == 3 + common.freedom
     assert actual.error**2 * 4 == pytest.approx((3 * own + common.freedom * common.variance) / actual.freedom)
     assert actual.plain_error == pytest.approx(sqrt(own / 4))

@@ -1,23 +1,25 @@
 """External results in tables and figures: shown, ranked, and paired by seed only on the same partitions."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
-from toys import Study
+from toys import Study, draw_figure, make_table
 
-from fedgrid.analysis.figures.curves import curves
 from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.scores.budgets import budgets
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
-from fedgrid.analysis.tables.rounds import rounds
 from fedgrid.data.sources.digests import digest
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
+
+curves = partial(draw_figure, "curves")
+rounds = partial(make_table, "rounds")
 
 OURS = [0.50, 0.55, 0.45, 0.52, 0.48]
 THEIRS = [0.61, 0.64, 0.57, 0.62, 0.60]

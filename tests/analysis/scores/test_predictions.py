@@ -77,7 +77,7 @@ def test_every_cell_is_at_the_point_that_scores_it_or_has_a_reason(make_study):
     (study.folder / "cells" / "6.predictions.parquet").unlink()
     study.without("late", "dir", 0, "no data")
     actual = tallies(study.load())
-    assert {cell.label: parts.correct.sum() for cell, parts in actual.of_cells} == {"own": 1, "by row": 0}
+    assert {cell.label: parts.correct.sum() for cell, parts in actual.by_cell} == {"own": 1, "by row": 0}
     assert {why: [cell.label for cell in cells] for why, cells in actual.absent.items()} == {
         "Without predictions of the model that validation images choose": ["validated"],
         "Without predictions after adaptation": ["adapted"],
@@ -85,7 +85,7 @@ def test_every_cell_is_at_the_point_that_scores_it_or_has_a_reason(make_study):
         "Diverged": ["bad"],
         "Without results": ["late"],
     }
-    assert not tallies(study.load(), "emnist").of_cells
+    assert not tallies(study.load(), "emnist").by_cell
 
 
 def test_classes_have_the_names_of_the_partition(make_study):
@@ -123,7 +123,7 @@ def test_predictions_of_real_cells_agree_with_their_accuracies(tmp_path):
     for cell in experiment.cells:
         trained(cell, study)
     results = write(manifest.content(study, experiment), tmp_path, "s.yaml")
-    shares = {cell.label: parts.correct.sum() / parts.images.sum() for cell, parts in tallies(results).of_cells}
+    shares = {cell.label: parts.correct.sum() / parts.images.sum() for cell, parts in tallies(results).by_cell}
     expected = cell_scores(results).set_index("label")["accuracy_weighted"]
     assert shares == pytest.approx(expected.to_dict()) and set(shares) == {"fedavg", "fedper"}
     assert {file.name for file in (tmp_path / "figures").glob("*.svg")} == {

@@ -1,10 +1,13 @@
 """The table of classes, by hand."""
 
-import pytest
-from toys import predictions, write_partition
+from functools import partial
 
-from fedgrid.analysis.pages.table_set import main
-from fedgrid.analysis.tables.classes import classes
+import pytest
+from toys import make_table, predictions, write_partition
+
+from fedgrid.analysis.pages.table_set import write_tables
+
+classes = partial(make_table, "classes")
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 CAT, CAT_AS_DOG, DOG = (0, 0, 0, 0.75), (0, 0, 1, 0.75), (1, 1, 1, 0.5)
@@ -93,7 +96,7 @@ def test_without_predictions_the_caption_says_why(common_toy, predicted):
 
 def test_a_study_may_show_it(predicted):
     predicted.study["show"] = [{"table": "classes"}]
-    assert main([str(predicted.results()), str(predicted.folder / "tables")]) == 0
+    write_tables(predicted.load(), predicted.folder / "tables")
     assert {file.name for file in (predicted.folder / "tables").iterdir()} == {
         f"classes.{form}" for form in ("csv", "md", "tex", "html")
     }

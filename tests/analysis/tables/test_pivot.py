@@ -1,12 +1,16 @@
 """The accuracy table as papers lay it out, by hand."""
 
+from functools import partial
+
 import pandas as pd
 import pytest
+from toys import make_table
 
-from fedgrid.analysis.tables.accuracy import accuracy
-from fedgrid.analysis.tables.grid import markdown
-from fedgrid.analysis.tables.pivot import pivot
+from fedgrid.analysis.tables.common.grid import markdown
+from fedgrid.analysis.tables.common.pivot import pivot
 from fedgrid.errors import UserError
+
+accuracy = partial(make_table, "accuracy")
 
 EVERYTHING = {"std": True, "ranks": True, "averaged": True, "arrows": True, "delta": "FedAvg"}
 GOLDEN = """\

@@ -1,15 +1,18 @@
 """The tables of searches and of budgets, and the sentences on what was chosen."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from toys import make_table
 
 from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.prose.searches import chosen_settings, notes_on
 from fedgrid.analysis.scores.settings import resolved_settings
-from fedgrid.analysis.tables.search import search
 from fedgrid.grid.plan.manifest_model import ColumnSettings, RowDescription, SearchDescription
 from fedgrid.grid.plan.searches import Choice, Score
+
+search = partial(make_table, "search")
 
 POINTS = [{"mu": mu, "training.lr": 0.1} for mu in (0.1, 1, 10)]
 

@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.palette import COLOURS
+from fedgrid.analysis.figures.common.palette import COLOURS
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.figure_captions import in_two, missing_cells
 from fedgrid.analysis.scores.results import CELL, Results, choose
@@ -22,7 +24,13 @@ NARROWEST = 0.5
 """Points that the axis covers at least."""
 
 
-def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+    subject = "method"
+
+
+def draw_figure(results: Results, options: Options, method: str, data: str) -> Drawn:
     """Bars of the score of `method`'s variants, grouped by heterogeneity; return the figure, its title and its caption.
 
     Raises `UserError` when the study has no such data set or fewer than two variants of the method.

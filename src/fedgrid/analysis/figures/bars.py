@@ -9,13 +9,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from fedgrid.analysis.figures.common.palette import COLOURS, SKY
+from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.figures.curves import entries_of
-from fedgrid.analysis.figures.palette import COLOURS, SKY
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.papers.published import on_data
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores.results import ROW, Results
-from fedgrid.analysis.scores.summary import SCORED, cell_scores, of_clients, summary
+from fedgrid.analysis.scores.summary import SCORED, cell_scores, client_scores, summary
 
 STEP, NARROWEST, WIDEST = 0.2, 3.6, 9.0
 """From one client to the next, and the narrowest and widest panel, in inches."""
@@ -25,14 +27,18 @@ OTHERS, SCARCE = SKY, COLOURS[1]
 HATCH = "////"
 
 
-def bars(results: Results, data: str) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """One panel a row and heterogeneity of `data`, one bar a client; return the figure, its title and its caption.
 
     A line is the mean over clients. A row without a score keeps its panel, with its status in it. Raises `UserError`
     when the study has no such data set.
     """
     columns = results.heterogeneities(data)
-    clients = of_clients(results)[0]
+    clients = client_scores(results)[0]
     clients = clients[clients["data"] == data]
     number = int(clients["client"].max()) + 1 if len(clients) else 1
     width = float(np.clip(STEP * number, NARROWEST, WIDEST))

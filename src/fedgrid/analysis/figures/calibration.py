@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.artifacts import predictions_of
-from fedgrid.analysis.figures.palette import COLOURS, GREY
-from fedgrid.analysis.figures.panels import panels_by_column
+from fedgrid.analysis.figures.common.artifacts import predictions_of
+from fedgrid.analysis.figures.common.palette import COLOURS, GREY
+from fedgrid.analysis.figures.common.panels import panels_by_column
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions, prediction_captions
 from fedgrid.analysis.prose.figure_captions import in_two
 from fedgrid.analysis.prose.phrases import percent
@@ -24,7 +25,11 @@ THIN, THICK = 0.6, 8
 MARK, GAP = COLOURS[0], COLOURS[1]
 
 
-def calibration(results: Results, data: str) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """One panel a row and heterogeneity of `data`, one mark a bin; return the figure, its title and its caption.
 
     Bins are of the predictions of all seeds together; the error that is printed is the mean over seeds. Raises

@@ -6,11 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.artifacts import predictions_of
-from fedgrid.analysis.figures.panels import panels_by_column
+from fedgrid.analysis.figures.common.artifacts import predictions_of
+from fedgrid.analysis.figures.common.panels import panels_by_column
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions, prediction_captions
 from fedgrid.analysis.prose.figure_captions import in_two
 from fedgrid.analysis.scores.predictions import Tallies, class_names, pooled, shares, widened
@@ -30,7 +31,11 @@ DARK = 45
 """Percent from which on numbers are white."""
 
 
-def confusion(results: Results, data: str) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """One panel a row and heterogeneity of `data`; return the figure, its title and its caption.
 
     True classes down, predicted ones across, in percent of the true class; the predictions of all seeds together.

@@ -1,19 +1,23 @@
-"""Learning curves: accuracy or loss on test images against communication rounds."""
+"""Learning curves: accuracy on test images against communication rounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures import limits
-from fedgrid.analysis.figures.emphasis import emphasis
-from fedgrid.analysis.figures.lines import banded, logarithmic, name_ends, number_rounds, panelled, spans_decades
+from fedgrid.analysis.figures.common import limits
+from fedgrid.analysis.figures.common.emphasis import emphasis
+from fedgrid.analysis.figures.common.lines import banded, logarithmic, name_ends, number_rounds, panelled, spans_decades
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.papers.measured import statuses
 from fedgrid.analysis.prose import captions, figure_captions
-from fedgrid.analysis.scores.points import SAMPLE, by_loss, client_series, has_sample, with_prefix
-from fedgrid.analysis.scores.results import CELL, ROW, Results
+from fedgrid.analysis.scores.points import client_series
+from fedgrid.analysis.scores.results import CELL, ROW, SAMPLE, Results
 from fedgrid.analysis.scores.summary import SCORED
+from fedgrid.components import LARGEST
+from fedgrid.grid.study.codec import Limits
 
 
 @dataclass(frozen=True)
@@ -30,35 +34,33 @@ class Measure:
 
 
 ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy (%)", 100)
-LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades=True)
 
 
-def curves(
-    results: Results, data: str, window: int = 1, narrow: bool = False, colours: bool = False
-) -> tuple[Figure, str, str]:
+@dataclass(frozen=True)
+class Options(FigureOptions):
+    """What a study may say of it."""
+
+    of_lines = True
+
+    window: Annotated[int, Limits(low=1, high=LARGEST)] = 1
+    "A point is the mean over the evaluated rounds among that many last rounds."
+
+
+def draw_figure(results: Results, options: Options, data: str, narrow: bool = False, colours: bool = False) -> Drawn:
     """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
 
-    With a `window`, a point is the mean over the evaluated rounds among that many last rounds. A method of which a seed
+    A method of which a seed
     diverged, or none is finished, is left out of that panel (and named in the caption). `narrow` as in `lines`,
     `colours` as in `emphasis`. Raises `UserError` when the study has no such data set.
     """
-    return over_rounds(results, data, ACCURACY, round_means(results, data), window, narrow, colours)
-
-
-def loss(
-    results: Results, data: str, window: int = 1, narrow: bool = False, colours: bool = False
-) -> tuple[Figure, str, str]:
-    """The same as `curves` of the losses of the models that are scored."""
-    return over_rounds(results, data, LOSS, round_means(results, data, by_loss(results)), window, narrow, colours)
+    return over_rounds(results, data, ACCURACY, round_means(results, data), options.window, narrow, colours)
 
 
 def over_rounds(
     results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool, colours: bool
-) -> tuple[Figure, str, str]:
+) -> Drawn:
     """The curves of a `measure`; `means` are those of `round_means`."""
-    panels = {
-        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
-    }
+    panels = results.panel_titles(data)
     window = window if window < means["round"].max() else 1
     values = smoothed(means, window) if window > 1 else means
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
@@ -84,8 +86,8 @@ def round_means(results: Results, data: str, drawn: Results | None = None) -> pd
     `drawn`, by default of `results`, whose accuracies decide which entries have a line.
     """
     drawn = drawn or results
-    parts = [drawn, with_prefix(drawn, SAMPLE)] if has_sample(drawn) else [drawn]
-    series = pd.concat(map(client_series, parts))
+    sample = replace(drawn, clients=SAMPLE)
+    series = pd.concat(map(client_series, [drawn, sample] if sample.score_metrics("test") else [drawn]))
     means = series[series["data"] == data].groupby([*CELL, "round"])["accuracy"].mean().rename("value").reset_index()
     entries = entries_of(results, data)
     return means.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)

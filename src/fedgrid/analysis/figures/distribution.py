@@ -6,8 +6,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.partitions import DISC, TRAIN, area_of_an_image, draw_field, label_axes
-from fedgrid.analysis.figures.style import Undrawn, columns_of_panels
+from fedgrid.analysis.figures.common.style import Drawn, Undrawn, columns_of_panels
+from fedgrid.analysis.figures.partition import DISC, TRAIN, area_of_an_image, draw_field, label_axes
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.results import Results
 from fedgrid.partition.common.publish import opened
@@ -19,7 +20,13 @@ FIELD = (3.0, 2.5)
 """Width and height of the bubbles in it, in inches."""
 
 
-def distribution(results: Results) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+    subject = "study"
+
+
+def draw_figure(results: Results, options: Options) -> Drawn:
     """One panel a data set and heterogeneity: clients along x, classes along y; return figure, title and caption.
 
     Partitions are those of the first seed; the area of a bubble is a client's number of training images of a class.
@@ -38,10 +45,11 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * len(rows)), layout="constrained")
     grid = figure.subplots(len(rows), across, squeeze=False)
     for panels, axes in zip(rows, grid, strict=True):
-        for ((data, heterogeneity), file), ax in zip(panels, axes, strict=False):
+        for (column, file), ax in zip(panels, axes, strict=False):
             largest = draw(ax, file)
-            title = f"{results.title(data)}: {results.heterogeneity_title(heterogeneity)}"
-            ax.set_title(f"{title}\nlargest bubble: {counted(largest, 'image')}", fontsize="medium")
+            ax.set_title(
+                f"{': '.join(results.titles(*column))}\nlargest bubble: {counted(largest, 'image')}", fontsize="medium"
+            )
         for ax in axes[len(panels) :]:
             ax.remove()
     lost = [column for column in results.columns if column not in dict(there)]
@@ -63,9 +71,7 @@ def draw(ax: Axes, file: Path) -> int:
 
 def caption(results: Results, lost: list[tuple[str, str]]) -> str:
     """How to read the bubbles, and which partitions are not there."""
-    absent = (
-        listing(f"{results.title(data)}, {results.heterogeneity_title(name)}" for data, name in lost) if lost else ""
-    )
+    absent = listing(", ".join(results.titles(*column)) for column in lost) if lost else ""
     sentences = [
         f"{results.study.title}: the area of a disc is a client's number of training images of a class, with those "
         f"for validation, seed {results.study.seeds[0]}.",

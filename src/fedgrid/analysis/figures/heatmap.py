@@ -1,16 +1,16 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.artifacts import (
+from fedgrid.analysis.figures.common.artifacts import (
     COOPERATION,
     LAST,
     MATRIX_WORDS,
@@ -19,9 +19,12 @@ from fedgrid.analysis.figures.artifacts import (
     first_seed_tables,
     matrices,
 )
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
+from fedgrid.grid.study.codec import Limits
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
@@ -42,16 +45,25 @@ class Matrix:
     values: np.ndarray
 
 
-def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) -> tuple[Figure, str, str]:
+@dataclass(frozen=True)
+class Options(FigureOptions):
+    """What a study may say of it."""
+
+    rounds: Annotated[list[Literal["last"] | Annotated[int, Limits(low=1)]], Limits(filled=True, unique=True)] = field(
+        default_factory=lambda: [LAST]
+    )
+    "Rounds whose matrices are drawn: their numbers, or ``last``."
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """One panel a matrix, round and row of `data`; return the figure, its title and its caption.
 
-    Of the study's first seed; for each heterogeneity, the similarity of the clients' data stands first. `rounds` are
-    numbers of rounds, or "last". Matrices that are zero everywhere are left out: the row does not use them. Raises
-    `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
-    round.
+    Of the study's first seed; for each heterogeneity, the similarity of the clients' data stands first. Matrices that
+    are zero everywhere are left out: the row does not use them. Raises `UserError` when the study has no such data set,
+    and `Undrawn` when no cell has kept cooperation, or not that of a round.
     """
     cell_tables, lost = first_seed_tables(results, data, COOPERATION)
-    lines = list(lines_of(results, data, cell_tables, rounds))
+    lines = list(lines_of(results, data, cell_tables, options.rounds))
     weights_of_itself = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in cell_tables if not len(table)]
@@ -83,7 +95,7 @@ def lines_of(
         where = f", {results.heterogeneity_title(heterogeneity)}" if several else ""
         cells = [(cell, table) for cell, table in cell_tables if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
-            yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
+            yield [Matrix(DATA, DATA + where, data_similarity(cells[0][0].partition))]
         for cell, table in cells:
             for round_, by_name in matrices(table, rounds):
                 names = {name: MATRIX_WORDS.get(name, name) for name in by_name}
@@ -91,7 +103,7 @@ def lines_of(
                 yield [Matrix(names[name], f"{head}: {names[name]}", values) for name, values in by_name.items()]
 
 
-def of_data(partition: Path) -> np.ndarray:
+def data_similarity(partition: Path) -> np.ndarray:
     """Cosines [client, other] of the class counts of training images; 0 for a client without any."""
     table, about = opened(partition)
     counts = class_counts(table, about["clients"], len(about["classes"]))[0].astype(float)

@@ -2,25 +2,28 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from fedgrid.analysis.figures import limits
-from fedgrid.analysis.figures.artifacts import MATRIX_WORDS, between_clients
+from fedgrid.analysis.figures.common import limits
+from fedgrid.analysis.figures.common.artifacts import MATRIX_WORDS, between_clients
+from fedgrid.analysis.figures.common.emphasis import Emphasis, emphasis
+from fedgrid.analysis.figures.common.lines import banded, name_ends, panelled, spans_decades
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.figures.common.varying import Family, families, partitions, rows, told_apart, varied
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of
-from fedgrid.analysis.figures.emphasis import Emphasis, emphasis
-from fedgrid.analysis.figures.lines import banded, name_ends, panelled, spans_decades
-from fedgrid.analysis.figures.varying import Family, families, partitions, rows, told_apart, varied
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.papers.published import on_data
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores
+from fedgrid.grid.study.codec import Limits
 
 POINT = ["panel", "line", "x", "label", "heterogeneity"]
 """An entry and its position."""
@@ -40,27 +43,31 @@ class Swept:
     "Lines whose points have marks."
 
 
-def sweep(
-    results: Results,
-    data: str,
-    over: str = "",
-    names: Mapping[str, str] = {},
-    matrix: str = "",
-    narrow: bool = False,
-    colours: bool = False,
-) -> tuple[Figure, str, str]:
-    """Accuracy on `data` over the setting `over`; return the figure, its title and its caption.
+@dataclass(frozen=True)
+class Options(FigureOptions):
+    """What a study may say of it."""
+
+    of_lines = True
+
+    over: Annotated[str, Limits(filled=True)] = ""
+    "The setting along x; by default the one that takes most values."
+    names: Mapping[str, str] = field(default_factory=dict)
+    "Setting → its words."
+    matrix: Annotated[str, Limits(filled=True)] = ""
+    "A matrix between clients that cells keep, whose mean between two clients is drawn in place of accuracy."
+
+
+def draw_figure(results: Results, options: Options, data: str, narrow: bool = False, colours: bool = False) -> Drawn:
+    """Accuracy on `data` over a setting; return the figure, its title and its caption.
 
     Where heterogeneities differ in it, there is a line a row, and a panel for each group of heterogeneities that differ
     in it alone. Where rows of a method do, there is a line for each such group of rows and a level line for every other
-    row, and a panel a heterogeneity. Without `over`, the setting that takes most values is taken. `names` has a setting
-    in words. Hollow marks are what the paper prints. `colours` as in `emphasis`. With a `matrix` between clients that
-    cells keep, its mean between two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError`
-    when the study has no such data set.
+    row, and a panel a heterogeneity. Hollow marks are what the paper prints. `colours` as in `emphasis`. Raises as
+    `varying.varied`, and `UserError` when the study has no such data set.
     """
-    over, swept = sweep_positions(results, data, over)
+    over, swept = sweep_positions(results, data, options.over)
     stands_out = emphasized(results, data, swept, colours)
-    word = names.get(over, over)
+    word, matrix = options.names.get(over, over), options.matrix
     if matrix:
         measured, missing = between_clients(results, data, matrix)
         what = MATRIX_WORDS.get(matrix, matrix).capitalize()
@@ -152,9 +159,7 @@ def without_value(text: str) -> str:
 
 def row_sweep(results: Results, data: str, over: str) -> Swept:
     """Rows of one method along x; every other row is as high everywhere."""
-    panels = {
-        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
-    }
+    panels = results.panel_titles(data)
     points = [(panel, *point, panel) for panel in panels for point in row_points(results, data, panel, over)]
     lines = dict.fromkeys(line for _, line, *_ in points)
     names = {line: results.names.get(line, line) for line in lines}

@@ -1,12 +1,13 @@
 """Accuracy against what clients have sent and received so far."""
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures import limits
+from fedgrid.analysis.figures.common import limits
+from fedgrid.analysis.figures.common.emphasis import emphasis
+from fedgrid.analysis.figures.common.lines import banded, logarithmic, name_ends, panelled, spans_decades
+from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of, round_means
-from fedgrid.analysis.figures.emphasis import emphasis
-from fedgrid.analysis.figures.lines import banded, logarithmic, name_ends, panelled, spans_decades
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.points import named
@@ -16,15 +17,19 @@ WAYS = ["bytes_up", "bytes_down"]
 AXIS = "Sent and received so far (MiB per client)"
 
 
-def traffic(results: Results, data: str, narrow: bool = False, colours: bool = False) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+    of_lines = True
+
+
+def draw_figure(results: Results, options: Options, data: str, narrow: bool = False, colours: bool = False) -> Drawn:
     """Panels and lines as in `curves`, with bytes in place of rounds; return the figure, its title and its caption.
 
     A point is an evaluated round; of several seeds, its bytes are their mean. A method whose clients send nothing has
     no line. `colours` as in `emphasis`. Raises `UserError` when the study has no such data set.
     """
-    panels = {
-        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
-    }
+    panels = results.panel_titles(data)
     means = round_means(results, data).merge(sent(results), on=[*CELL, "round"], how="left").fillna({"mib": 0.0})
     keys = ["label", "heterogeneity", "round"]
     table = banded(means.assign(value=means["value"] * ACCURACY.scale), keys)

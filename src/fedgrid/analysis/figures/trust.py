@@ -1,11 +1,11 @@
 """FedCoSR's trust τ in what others share, over the rounds: how much its local aggregation still blends."""
 
 import pandas as pd
-from matplotlib.figure import Figure
 
+from fedgrid.analysis.figures.common.lines import number_rounds, panelled
+from fedgrid.analysis.figures.common.style import Drawn, Undrawn
 from fedgrid.analysis.figures.curves import entries_of
-from fedgrid.analysis.figures.lines import number_rounds, panelled
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.scores.points import named
 from fedgrid.analysis.scores.results import Results
@@ -17,16 +17,20 @@ MIDDLE = (0.1, 0.9)
 """The band covers the clients between these quantiles."""
 
 
-def trust(results: Results, data: str, narrow: bool = False, colours: bool = False) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """There is nothing to choose."""
+
+    of_lines = True
+
+
+def draw_figure(results: Results, options: Options, data: str, narrow: bool = False, colours: bool = False) -> Drawn:
     """One panel per heterogeneity of `data`, one line per row that records it; return figure, title and caption.
 
     Lines are means over the clients that take part, of all seeds; bands hold the middle four fifths of these clients.
     Rows are few, so all have `colours`. Raises `UserError` when the study has no such data set, and `Undrawn` when no
     method on it records trust.
     """
-    panels = {
-        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
-    }
+    panels = results.panel_titles(data)
     rows = named(results.rows[(results.rows["metric"] == QUANTITY) & (results.rows["data"] == data)])
     if rows.empty:
         raise Undrawn("No method records a trust τ here.")

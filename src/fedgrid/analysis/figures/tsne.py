@@ -1,6 +1,7 @@
 """Representations of test images as t-SNE draws them, one panel a row and heterogeneity."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, first_seed_tables
-from fedgrid.analysis.figures.palette import COLOURS, MORE
+from fedgrid.analysis.figures.common.artifacts import REPRESENTATIONS, first_seed_tables
+from fedgrid.analysis.figures.common.palette import COLOURS, MORE
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, choose
+from fedgrid.grid.study.codec import Limits
 from fedgrid.partition.common.publish import opened
 
 COLOURED = {"class": "label", "client": "client"}
@@ -34,18 +38,29 @@ FEWEST = 5
 """Images of which t-SNE can draw something."""
 
 
-def tsne(
-    results: Results, data: str, colour: str = "class", points: int = 1000, perplexity: float = 30
-) -> tuple[Figure, str, str]:
+@dataclass(frozen=True)
+class Options(FigureOptions):
+    """What a study may say of it."""
+
+    colour: Literal["class", "client"] = "class"
+    "What colours stand for."
+    points: Annotated[int, Limits(low=FEWEST)] = 1000
+    "Test images of all clients together that are drawn at most, the same ones in all panels of a heterogeneity."
+    perplexity: Annotated[float, Limits(above=1)] = 30.0
+    "Of t-SNE."
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """Heterogeneities of `data` as rows of panels, methods as columns; return the figure, its title and its caption.
 
-    Of the study's first seed. At most `points` test images of all clients together are drawn, the same ones in all
-    panels of a heterogeneity; `colour` stands for their "class" or "client". Raises `UserError` when the study has no
+    Of the study's first seed. Raises `UserError` when the study has no
     such data set, and `Undrawn` when no cell of it has kept representations.
     """
     cell_tables, sentences = first_seed_tables(results, data, REPRESENTATIONS)
-    column = COLOURED[choose(colour, list(COLOURED), "colour")]
-    tables = {(cell.heterogeneity, cell.label): thinned(table, points) for cell, table in cell_tables if len(table)}
+    column = COLOURED[choose(options.colour, list(COLOURED), "colour")]
+    tables = {
+        (cell.heterogeneity, cell.label): thinned(table, options.points) for cell, table in cell_tables if len(table)
+    }
     down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]
     across = [label for label in results.names if any(label == position for _, position in tables)]
     number = 1 + max(max(table[column].to_pylist()) for table in tables.values())
@@ -57,14 +72,14 @@ def tsne(
             ax.set(xticks=[], yticks=[], xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), aspect="equal")
             if (heterogeneity, label) in tables:
                 table = tables[heterogeneity, label]
-                draw(ax, embedded(table, perplexity), table[column].to_numpy(), number)
+                draw(ax, embedded(table, options.perplexity), table[column].to_numpy(), number)
         grid[i, 0].set_ylabel(results.heterogeneity_title(heterogeneity))
     for label, ax in zip(across, grid[0], strict=True):
         ax.set_title(results.names[label])
-    names = classes(cell_tables[0][0]) if colour == "class" else list(map(str, range(number)))
-    explain(figure, names[:number], colour.capitalize())
+    names = classes(cell_tables[0][0]) if options.colour == "class" else list(map(str, range(number)))
+    explain(figure, names[:number], options.colour.capitalize())
     counts = listing(dict.fromkeys(f"{len(table):,}" for table in tables.values()))
-    sentences_below = [*caption(results, data, counts, perplexity), *sentences]
+    sentences_below = [*caption(results, data, counts, options.perplexity), *sentences]
     return figure, f"Representations on {results.title(data)}", " ".join(sentences_below)
 
 

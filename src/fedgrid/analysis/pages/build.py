@@ -7,14 +7,14 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.pages.figure_plan import Drawing, drawings
-from fedgrid.analysis.pages.figure_set import STUDY_FIGURES, draw
+from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.pages.report import report
 from fedgrid.analysis.pages.table_set import write_tables
-from fedgrid.analysis.scores import collect
 from fedgrid.analysis.scores.cells import FinishedCell
-from fedgrid.analysis.scores.results import Results, load
+from fedgrid.analysis.scores.collect import collect
+from fedgrid.analysis.scores.results import Results
 from fedgrid.command import run
 from fedgrid.files import write_text
 from fedgrid.grid.plan.manifest_model import Absence, Manifest, read_manifest
@@ -25,13 +25,12 @@ def write(
 ) -> Results:
     """Make results.parquet, tables/, figures/ and report.html of the experiment of a manifest in `folder`.
 
-    `absent` and `made_from` are as in `collect.write`; figures for which there is nothing yet are left out, and one
+    `absent` and `made_from` are as in `collect`; figures for which there is nothing yet are left out, and one
     that has nothing to draw is a sentence (.txt) alone.
     """
-    file, page = folder / "results.parquet", folder / "report.html"
+    page = folder / "report.html"
     page.unlink(missing_ok=True)  # made last, so that everything beside a page is complete
-    collect.write(manifest, file, absent, made_from)
-    results = load(file)
+    results = collect(manifest, folder / "results.parquet", absent, made_from)
     figures, tables = folder / "figures", folder / "tables"
     for made in (figures, tables):
         made.mkdir(exist_ok=True)
@@ -50,9 +49,8 @@ def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
     """Whether a figure has its partition, or any of the `finished` cells that it is of."""
     if isinstance(figure.source, Path):
         return figure.source.is_file()
-    if figure.kind in STUDY_FIGURES:
-        return True
-    return any(figure.selection.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
+    named = ({"method": cell.method, "data": cell.data}.items() for cell in finished)
+    return not figure.selection or any(figure.selection.items() <= names for names in named)
 
 
 def from_manifest(file: Path, configfile: str) -> None:

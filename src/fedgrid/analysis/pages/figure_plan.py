@@ -7,19 +7,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedgrid.analysis.pages.figure_set import (
-    DATA_SET_FIGURES,
-    KINDS,
-    METHOD_FIGURES,
-    PARTITION_FIGURES,
-    STUDY_FIGURES,
-    Source,
-)
+from fedgrid.analysis import kinds
+from fedgrid.analysis.pages.figure_set import Source
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.files import slug
 from fedgrid.grid.plan.manifest_model import Shown
 
-DEFAULT_FIGURES = [Shown(kind) for kind in ("curves", "ablation", *PARTITION_FIGURES)]
+DEFAULT_FIGURES = [Shown(kind) for kind in ("curves", "ablation", "partition", "shares")]
 """What a study shows that does not say."""
 
 
@@ -42,8 +36,8 @@ def drawings(results: Results) -> dict[str, Drawing]:
     planned: dict[str, Drawing] = {}
     numbers = Counter[str]()
     for figure in results.study.shown("figure", DEFAULT_FIGURES):
-        kind = choose(figure.kind, list(KINDS), "kind of figure")
-        for name, partition, selection in subjects(results, kind):
+        kind = choose(figure.kind, kinds.names("figures"), "kind of figure")
+        for name, partition, selection in subjects(results, kinds.options("figures", kind).subject):
             stem = "-".join([kind, *name])
             numbers[stem] += 1
             drawn = Drawing(kind, partition or results, selection, figure.options)
@@ -51,22 +45,22 @@ def drawings(results: Results) -> dict[str, Drawing]:
     return planned
 
 
-def subjects(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
-    """What there is to draw of a kind: each with the end of its name, its partition's file if it is of one, and what.
+def subjects(results: Results, subject: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
+    """What there is to draw of a subject: each with the end of its name, the file of a partition, and what of it.
 
     Of the partitions, those of the first seed are pictured.
     """
     study = results.study
-    if kind in STUDY_FIGURES:
+    if subject == "study":
         yield [], None, {}
-    if kind in DATA_SET_FIGURES:
+    elif subject == "data":
         yield from (([slug(data)], None, {"data": data}) for data in study.data)
-    if kind in METHOD_FIGURES:
+    elif subject == "method":
         methods = [row.method for row in study.methods.values()]
         ablated = sorted({name for name in methods if methods.count(name) > 1})
         for method, data in product(ablated, study.data):
             yield [method, slug(data)], None, {"method": method, "data": data}
-    if kind in PARTITION_FIGURES:
+    else:
         files = {cell.column: cell.partition for cell in results.cells if cell.seed == study.seeds[0]}
         for (data, heterogeneity), file in files.items():
             sentence = study.described.get(heterogeneity, results.heterogeneity_title(heterogeneity))

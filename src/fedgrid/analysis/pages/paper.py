@@ -13,16 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.figures.embedding import PAGE_IMAGE_BYTES, within
+from fedgrid.analysis.figures.common.embedding import PAGE_IMAGE_BYTES, within
 from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.finding import finding, main_experiment
 from fedgrid.analysis.papers.headline import headline
 from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview, without_results
-from fedgrid.analysis.prose import adoptions, origin
+from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results, load
-from fedgrid.analysis.tables.grid import templates
+from fedgrid.analysis.tables.common.grid import templates
 from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, write_text
@@ -72,13 +72,7 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             different=different,
             assumed=assumed,
             environments=differences.environments(all_of_them),
-            commit=origin.commit(all_of_them),
-            adopted=adoptions.adopted(all_of_them),
-            groups=adoptions.groups(all_of_them),
-            where_to_run=origin.where_to_run(all_of_them),
-            steps=origin.steps(all_of_them, configfile),
-            reservations=origin.reservations(all_of_them, configfile),
-            yaml=origin.study_text(configfile),
+            **origin.regeneration(all_of_them, configfile),
         )
     )
     write_text(out_html, page)

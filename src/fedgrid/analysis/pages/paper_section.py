@@ -8,11 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fedgrid.analysis.figures.embedding import Picture, picture, read
+from fedgrid.analysis import kinds
+from fedgrid.analysis.figures.common.embedding import Picture, picture, read
 from fedgrid.analysis.pages.figure_plan import drawings
-from fedgrid.analysis.pages.figure_set import PARTITION_FIGURES
+from fedgrid.analysis.pages.figure_set import is_of_partition
 from fedgrid.analysis.pages.number_details import Details, Number
 from fedgrid.analysis.pages.table_set import shown_tables
+from fedgrid.analysis.pages.views import briefly
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
@@ -20,8 +22,7 @@ from fedgrid.analysis.papers.overview import Overview, agreed, outcomes
 from fedgrid.analysis.papers.scales import beside
 from fedgrid.analysis.scores.differences import only_here
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.grid import html, levels
-from fedgrid.analysis.tables.views import briefly
+from fedgrid.analysis.tables.common.grid import html, levels
 
 ACCURACY = "accuracy"
 FEW = 4
@@ -96,8 +97,8 @@ def section(
         at_scales=Markup(html(beside_others)) if beside_others else None,
         numbers=details.numbers,
         folded=folded(results, overview.folder, papers),
-        pictures=[entry for kind, entry in pictures if kind not in PARTITION_FIGURES],
-        partitions=[entry for kind, entry in pictures if kind in PARTITION_FIGURES],
+        pictures=[entry for kind, entry in pictures if not is_of_partition(kind)],
+        partitions=[entry for kind, entry in pictures if is_of_partition(kind)],
         undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems, drawn)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
@@ -114,7 +115,7 @@ def tables(results: Results, folder: Path, details: Details) -> Iterator[Markup]
     """The tables that the experiment shows, those of accuracies with a short caption and with `details`."""
     for name, table in shown_tables(results).items():
         if table.kind == ACCURACY and results.finished:
-            yield Markup(html(details.linked(briefly(results, table.options))))
+            yield Markup(html(details.linked(briefly(results, kinds.chosen("tables", ACCURACY, table.options)))))
         else:
             yield Markup(read(folder / "tables" / f"{name}.html"))
 
@@ -169,7 +170,4 @@ def records(results: Results, links: Mapping[str, str]) -> dict[str, Any]:
         (name, [entries.get((label, *column), []) for column in results.columns])
         for label, name in results.names.items()
     ]
-    heads = [
-        (results.title(data), results.heterogeneity_title(heterogeneity)) for data, heterogeneity in results.columns
-    ]
-    return {"header": levels(heads), "rows": rows}
+    return {"header": levels([results.titles(*column) for column in results.columns]), "rows": rows}

@@ -14,14 +14,14 @@ from typing import Any
 from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
-from fedgrid.analysis.tables.accuracy import accuracy
-from fedgrid.analysis.tables.grid import templates
+from fedgrid.analysis.tables.accuracy import Options, make_table
+from fedgrid.analysis.tables.common.grid import templates
 from fedgrid.command import run
 from fedgrid.files import write_text
 
 STUB, COLUMN, LINE = 110, 172, 26
 """Widths of the column of names and of the others, and height of a line, in pixels."""
-OPTIONS = {"std": True, "ranks": True}
+OPTIONS = Options(std=True, ranks=True)
 """Of the accuracy table."""
 LETTER = 8
 """Width of a letter of the sentences in pixels, on average."""
@@ -37,7 +37,7 @@ def picture(results: Path, out_stem: Path) -> None:
 def texts(file: Path) -> dict[str, Any]:
     """All that the picture says, and the keys of the cells that it is about."""
     results = load(file)
-    _, grid = accuracy(results, OPTIONS)
+    _, grid = make_table(results, OPTIONS)
     return {
         "title": results.study.title,
         "findings": findings(results, summary(results)),
@@ -62,7 +62,7 @@ def draw(content: dict[str, Any]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: RESULTS OUT_STEM."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.readme_picture", description=__doc__)
-    parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.scores.collect")
+    parser.add_argument("results", type=Path, help="results.parquet of a study")
     parser.add_argument("out_stem", type=Path, help="path of the picture without its suffix")
     parser.set_defaults(action=picture)
     return run(parser, argv)

@@ -12,8 +12,8 @@ from fedgrid.analysis.papers.measured import PRINTED_COLUMN, by_seed
 from fedgrid.analysis.papers.published import column_of, metric_words, number, ordered
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import AVERAGED, column_name
+from fedgrid.analysis.tables.common.grid import Entry, Grid
+from fedgrid.analysis.tables.common.pivot import AVERAGED, column_name
 
 FEWEST = 5
 """Rows from which on there is an interval."""
@@ -79,7 +79,7 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
         entries.append((*column, len(common), value, *interval(value, len(common)), between_seeds(scores)))
     columns = [*PRINTED_COLUMN, "rows", "tau", "low", "high", "between_seeds"]
     numbers = pd.DataFrame(entries, columns=columns)
-    rows = [(name_of(results, entry), of_column(entry)) for entry in numbers.to_dict("records")]
+    rows = [(name_of(results, entry), column_entries(entry)) for entry in numbers.to_dict("records")]
     header = [[("Rows", 1), ("Kendall’s τ", 1), (f"{100 * COVERED:g} % interval", 1), ("τ between our seeds", 1)]]
     return numbers, Grid(caption(results), "Column", header, rows)
 
@@ -124,7 +124,7 @@ def name_of(results: Results, entry: Mapping[str, str]) -> str:
     return ", ".join(filter(None, [column, metric_words(results, entry["metric"])]))
 
 
-def of_column(entry: Mapping[str, float]) -> list[Entry]:
+def column_entries(entry: Mapping[str, float]) -> list[Entry]:
     """The printed values of one column."""
     low, high = (text(entry[name]) for name in ("low", "high"))
     limits = DASH if low == DASH else f"{low} to {high}"

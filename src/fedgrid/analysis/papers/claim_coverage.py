@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from fedgrid.analysis.papers.claim_scores import Measured
+from fedgrid.analysis.papers.claim_scores import Measured, column_names
 from fedgrid.analysis.prose.phrases import counted
 from fedgrid.grid.study.claim import ALL, OTHERS, Claim
 
@@ -11,7 +11,8 @@ from fedgrid.grid.study.claim import ALL, OTHERS, Claim
 def missing_named(measured: Measured, claim: Claim) -> list[str]:
     """The rows and columns that a claim names and this run does not have."""
     rows = [name for name in claim.named_rows if name not in measured.rows]
-    return rows + [name for name in claim.columns if not any(name in measured.names(one) for one in measured.columns)]
+    known = set().union(*(column_names(measured.results, column) for column in measured.columns))
+    return rows + [name for name in claim.columns if name not in known]
 
 
 def missing_printed(measured: Measured, claim: Claim) -> list[str]:

@@ -1,24 +1,25 @@
 """The numbers that claims are about, by row, column and seed: measured ones, and those that the paper prints."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
+from fedgrid.analysis import kinds
 from fedgrid.analysis.papers.measured import timings
 from fedgrid.analysis.papers.published import Known, column_of, with_our_keys
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
-from fedgrid.analysis.scores.points import RECEIVED, accuracies, by_loss, client_series
+from fedgrid.analysis.scores.points import RECEIVED, accuracies, client_series
 from fedgrid.analysis.scores.results import CELL, ROW, Results
-from fedgrid.analysis.scores.summary import cell_scores, standing
+from fedgrid.analysis.scores.summary import cell_scores, entry_statuses
 from fedgrid.analysis.tables import rounds
-from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
+from fedgrid.analysis.tables.attacks import METRIC, WORDS, split_metric
+from fedgrid.analysis.tables.common.pivot import AVERAGED
 from fedgrid.analysis.tables.costs import mean_traffic
-from fedgrid.analysis.tables.pivot import AVERAGED
 
 AT = "accuracy@"
 """What a metric begins with that is an accuracy on the curve; the share of the rounds follows."""
@@ -46,29 +47,6 @@ SETTLED = ("diverged", "unscored", "missing")
 """Statuses of entries without a number that will stay as they are; "missing" is what was never planned."""
 
 
-class ClaimScores(Protocol):
-    """Scores by metric and column, in points of per cent or the metric's own unit; rows by their printed names."""
-
-    results: Results
-    columns: list[Column]
-    rows: list[str]
-
-    def names(self, column: Column) -> set[str]:
-        """What a column is called: by its data set, its heterogeneity, both or its domain."""
-
-    def scores(self, metric: str, column: Column) -> Scores:
-        """The rows that have a final number."""
-
-    def planned(self, metric: str, column: Column) -> list[str]:
-        """The rows that have or may still have a number."""
-
-    def rivals(self, name: str, metric: str, column: Column) -> list[str]:
-        """The rows with which one competes, whether or not their numbers are final."""
-
-    def learned(self, metric: str, column: Column, name: str) -> bool:
-        """Whether a row has been trained for long enough for its number to say something about the method."""
-
-
 class ExactScores(Scores):
     """Scores without chance: one number a row, whose differences are what they are."""
 
@@ -86,9 +64,9 @@ class Measured:
 
     def __init__(self, results: Results):
         self.results = results
-        shown = results.study.shown("table")
-        self.domains = any(table.options.get("domains") for table in shown if table.kind == "accuracy")
-        self.options = {table.kind: table.options for table in reversed(shown)}
+        accuracies = (table.options for table in results.study.shown("table") if table.kind == "accuracy")
+        self.domains = any(options.get("domains") for options in accuracies)
+        self.shown = kinds.first_tables(results.study)
         self.columns = columns(results, self.domains)
         self.labels = {name: label for label, name in results.names.items()}
         self.rows = [*self.labels, *self._timed()]
@@ -98,15 +76,11 @@ class Measured:
         self.scores = cache(self._scores)
         self._values = cache(self._read)
 
-    def names(self, column: Column) -> set[str]:
-        """What a column is called: by its data set, its heterogeneity, both or its domain."""
-        return column_names(self.results, column)
-
     @cached_property
     def status(self) -> Mapping[tuple[str, str, str, str], str]:
         """Label, data set, heterogeneity and domain → status, as in `summary`."""
-        scores = cell_scores(self.results, self.domains)
-        status: dict[tuple[str, str, str, str], str] = standing(self.results, scores, "accuracy")["status"].to_dict()
+        table = entry_statuses(self.results, cell_scores(self.results, self.domains), "accuracy")
+        status: dict[tuple[str, str, str, str], str] = table["status"].to_dict()
         return status
 
     def _scores(self, metric: str, column: Column) -> Scores:
@@ -170,8 +144,8 @@ class Measured:
         elif metric in READERS:
             table = READERS[metric](self)
         else:
-            images, name = of_images(metric)
-            scores = cell_scores(results_under_attack(self.results, images), self.domains)
+            attack, name = split_metric(metric)
+            scores = cell_scores(replace(self.results, attack=attack), self.domains)
             scores = scores[scores["status"] == "ok"]
             correct = scores["correct"] if name == "accuracy" else np.nan
             table = scores.assign(value=100 * scores[name], correct=correct)
@@ -194,12 +168,12 @@ class Measured:
         return self._on_the_curve(lambda curve: roughness(100 * curve))
 
     def _loss_roughness(self) -> pd.DataFrame:
-        return self._on_the_curve(roughness, by_loss(self.results))
+        return self._on_the_curve(roughness, replace(self.results, quantity="loss"))
 
     def _rounds(self) -> pd.DataFrame:
-        if "rounds" not in self.options:
+        if "rounds" not in self.shown:
             return pd.DataFrame(columns=[*CELL, "domain", "value"])
-        cells = rounds.first_rounds(self.results, self.options["rounds"]).drop(columns="domain")
+        cells = rounds.first_rounds(self.results, self.shown["rounds"]).drop(columns="domain")
         reached = cells["rounds"].where(np.isfinite(cells["rounds"]), self.last_round + 1).where(cells["last"].notna())
         return cells.assign(value=reached).merge(self._domains())
 
@@ -208,11 +182,11 @@ class Measured:
         return traffic.merge(self._domains(), on="data").assign(seed=0)
 
     def _seconds(self) -> pd.DataFrame:
-        parts = [cells.drop(columns="domain") for cells in timings(self.results, self.options.get("phases"))]
+        parts = [cells.drop(columns="domain") for cells in timings(self.results, self.shown.get("phases"))]
         return pd.concat([pd.DataFrame(columns=["row", *CELL, "value"]), *parts]).merge(self._domains())
 
     def _timed(self) -> list[str]:
-        parts = timings(self.results, self.options.get("phases"))
+        parts = timings(self.results, self.shown.get("phases"))
         return list(dict.fromkeys(row for cells in parts for row in cells["row"]))
 
 
@@ -282,10 +256,6 @@ class Printed:
         printed = dict.fromkeys(column for _, column in self.numbers)
         yield from (column for place in results.columns for column in printed if column[:2] == place)
 
-    def names(self, column: Column) -> set[str]:
-        """What a column is called: by its data set, its heterogeneity, both or its domain."""
-        return column_names(self.results, column)
-
     def planned(self, metric: str, column: Column) -> list[str]:
         """The rows that have a number."""
         return list(self.numbers.get((metric, column), {}))
@@ -301,3 +271,7 @@ class Printed:
     def learned(self, metric: str, column: Column, name: str) -> bool:
         """Always: papers print no numbers of untrained models."""
         return True
+
+
+ClaimScores = Measured | Printed
+"""Scores by metric and column, in points of per cent or the metric's own unit; rows by their printed names."""

@@ -7,13 +7,13 @@ import pandas as pd
 
 from fedgrid.analysis.papers.claim_coverage import decided_without, missing_named, missing_printed, without
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
-from fedgrid.analysis.papers.rules import BEST, OF_CHANGES, TEXTS, Judged, Part, parts
+from fedgrid.analysis.papers.rules import BEST, CHANGE_RULES, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted, decimals, listing
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import column_name
+from fedgrid.analysis.tables.common.grid import Entry, Grid
+from fedgrid.analysis.tables.common.pivot import column_name
 from fedgrid.grid.study.claim import ALL, OTHERS, Claim
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
@@ -169,7 +169,7 @@ def rule_text(claim: Claim) -> str:
         parts.append(limits_text(claim))
     if claim.metrics is not None:
         parts.append(f"from {phrase(claim.metrics[0])} to {phrase(claim.metrics[1])}")
-    if claim.rule in OF_CHANGES and claim.metrics is None:
+    if claim.rule in CHANGE_RULES and claim.metrics is None:
         parts.append(f"from {' to '.join(claim.columns) if claim.columns else 'each column to the next'}")
     else:
         parts.append(f"in {listing(claim.columns) if claim.columns else 'every column'}")

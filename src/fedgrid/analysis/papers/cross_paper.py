@@ -6,7 +6,7 @@ import pandas as pd
 
 from fedgrid.analysis.papers.agreement import between_papers, text
 from fedgrid.analysis.scores.results import DASH
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid
 
 Numbers = Sequence[Mapping[str, str]]
 THIS = ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fedgrid.analysis.papers.claim_scores import Measured
+from fedgrid.analysis.papers.claim_scores import Measured, column_names
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, Verdict
 from fedgrid.analysis.papers.overview import Overview
 from fedgrid.analysis.prose.phrases import all_of, listing, ordinal, spelled
@@ -111,7 +111,8 @@ def reported_lead_sentence(
     printed = [column for column in _printed_columns(measured) if _printed_best(measured, column)]
     known = printed or columns
     if claim:
-        claimed = [column for column in known if not claim.columns or measured.names(column) & {*claim.columns}]
+        named = set(claim.columns)
+        claimed = [column for column in known if not named or column_names(measured.results, column) & named]
     else:
         claimed = [column for column in known if _printed_best(measured, column) == winner]
     table = re.split(r",| \(", source)[0]

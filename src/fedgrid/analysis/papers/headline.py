@@ -99,10 +99,10 @@ def missing(overviews: Sequence[Overview]) -> str:
     }
     sentences = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
     counts = {
-        "need data that are not available": of_status(overviews, UNAVAILABLE),
-        "failed": of_status(overviews, "failed"),
-        "diverged": of_status(overviews, "diverged"),
-        "not finished": sum(of_status(overviews, status) for status in WAITING),
+        "need data that are not available": number_with_status(overviews, UNAVAILABLE),
+        "failed": number_with_status(overviews, "failed"),
+        "diverged": number_with_status(overviews, "diverged"),
+        "not finished": sum(number_with_status(overviews, status) for status in WAITING),
     }
     sentences += [f"{counted(number, 'cell')} {what}" for what, number in counts.items() if number]
     if not sentences:
@@ -110,6 +110,6 @@ def missing(overviews: Sequence[Overview]) -> str:
     return f"{sentences[0][0].upper()}{'; '.join(sentences)[1:]}."
 
 
-def of_status(overviews: Iterable[Overview], status: str) -> int:
+def number_with_status(overviews: Iterable[Overview], status: str) -> int:
     """How many cells have a status, each once."""
     return len({cell.key for overview in overviews for cell in overview.cells if cell.status == status})

@@ -1,15 +1,16 @@
 """Our numbers seed by seed, under the names and in the units in which papers print them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from fedgrid.analysis import kinds
 from fedgrid.analysis.scores.results import CELL, ROW, Results
-from fedgrid.analysis.scores.summary import SCORED, cell_scores, standing
+from fedgrid.analysis.scores.summary import SCORED, cell_scores, entry_statuses
 from fedgrid.analysis.tables import phases, rounds
-from fedgrid.analysis.tables.attacks import METRIC, evaluated, results_under_attack
+from fedgrid.analysis.tables.attacks import METRIC, evaluated
 
 PRINTED_COLUMN = ["data", "heterogeneity", "domain", "metric"]
 """What names one column of printed numbers."""
@@ -20,8 +21,8 @@ DELTA = "accuracy_delta_vs_"
 
 
 def statuses(results: Results) -> pd.DataFrame:
-    """`summary.standing` by label, data and heterogeneity."""
-    return standing(results, cell_scores(results), "accuracy").droplevel("domain")
+    """`summary.entry_statuses` by label, data and heterogeneity."""
+    return entry_statuses(results, cell_scores(results), "accuracy").droplevel("domain")
 
 
 def by_seed(results: Results) -> pd.DataFrame:
@@ -37,9 +38,9 @@ def by_seed(results: Results) -> pd.DataFrame:
         label = compared_with(results, title)
         if label:
             by_metric.append(scores.assign(metric=title, value=100 * difference(scores, label)))
-    shown = {table.kind: table.options for table in reversed(results.study.shown("table"))}
+    shown = kinds.first_tables(results.study)
     for name in evaluated(results) if "attacks" in shown else []:
-        of_images = cell_scores(results_under_attack(results, name))
+        of_images = cell_scores(replace(results, attack=name))
         by_metric.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))
     if "rounds" in shown:
         cells = rounds.first_rounds(results, shown["rounds"])
@@ -67,7 +68,7 @@ def difference(scores: pd.DataFrame, label: str) -> pd.Series:
     return scores["accuracy"] - there.reindex(pd.MultiIndex.from_frame(scores[keys])).to_numpy()
 
 
-def timings(results: Results, shown: Mapping[str, Any] | None) -> Iterator[pd.DataFrame]:
+def timings(results: Results, shown: phases.Options | None) -> Iterator[pd.DataFrame]:
     """Seconds of phases, each a row; where several rows are timed, with the name of the row in front."""
     if shown is not None:
         cells = phases.seconds(results, shown)

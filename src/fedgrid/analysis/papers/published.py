@@ -14,8 +14,8 @@ from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.pivot import AVERAGED, NAMES, without_number
+from fedgrid.analysis.tables.common.grid import Entry, Grid, levels
+from fedgrid.analysis.tables.common.pivot import AVERAGED, NAMES, without_number
 
 ON_IMAGES = {name + METRIC: f"{words} (%)" for name, words in WORDS.items()}
 """Metric on clean images and under attack → its words."""
@@ -176,13 +176,7 @@ def heads(
 ) -> list[list[tuple[str, int]]]:
     """The header of a table with these `numbers`, such as printed and ours, in each column."""
     leaves = [
-        (
-            results.title(data),
-            results.heterogeneity_title(heterogeneity),
-            NAMES.get(domain, domain),
-            metric_words(results, metric),
-            number,
-        )
+        (*results.titles(data, heterogeneity), NAMES.get(domain, domain), metric_words(results, metric), number)
         for data, heterogeneity, domain, metric in columns_shown
         for number in numbers
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf, isnan
 
-from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores
+from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores, column_names
 from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scores, holds_for
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.grid.study.claim import ALL, OTHERS, Claim, Rows
@@ -104,7 +104,7 @@ class Part:
 def parts(scores: ClaimScores, claim: Claim) -> list[Part]:
     """The parts of a claim by its rule; columns for which none of the rows were planned are none."""
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    rule = OF_CHANGES if claim.rule in OF_CHANGES else OF_COLUMNS
+    rule = CHANGE_RULES if claim.rule in CHANGE_RULES else COLUMN_RULES
     made = [part for metric in metrics for part in rule[claim.rule or ""](Claims(scores, claim, metric))]
     return [part for part in made if part.judged or part.needed is not None]
 
@@ -186,7 +186,7 @@ def selected(scores: ClaimScores, names: Sequence[str]) -> list[list[Column]]:
     """The columns that each name means: data set, heterogeneity, both, or domain; each by itself without names."""
     if not names:
         return [[column] for column in scores.columns]
-    return [[column for column in scores.columns if name in scores.names(column)] for name in names]
+    return [[column for column in scores.columns if name in column_names(scores.results, column)] for name in names]
 
 
 def leads(claims: Claims) -> Iterator[Part]:
@@ -307,7 +307,7 @@ def with_best(scores: Scores, rows: Sequence[str], sign: float = 1.0) -> Scores:
 
 
 Rule = Callable[[Claims], Iterator[Part]]
-OF_COLUMNS: dict[str, Rule] = {
+COLUMN_RULES: dict[str, Rule] = {
     "leads": leads,
     "last": last,
     "within": among,
@@ -315,7 +315,7 @@ OF_COLUMNS: dict[str, Rule] = {
     "difference": above,
 }
 """Rules about the rows of one column."""
-OF_CHANGES: dict[str, Rule] = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
+CHANGE_RULES: dict[str, Rule] = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
 """Rules about what changes from column to column, or from metric to metric."""
 TEXTS = {
     "leads": "the {metric} of {leads} is better than that of every other row",

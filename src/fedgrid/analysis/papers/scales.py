@@ -10,7 +10,7 @@ from fedgrid.analysis.papers.published import column_of, heads, join_printed_num
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.differences import compare_settings
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid
 
 ACCURACY = "accuracy"
 NAMED_ELSEWHERE = ("data", "heterogeneity")

@@ -1,20 +1,20 @@
 """What tables and figures say about themselves: generated from the study, never typed by hand."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from fedgrid.analysis.prose.duplicate_rows import duplicates
-from fedgrid.analysis.prose.failures import failures
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.searches import chosen_settings
 from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
-from fedgrid.analysis.scores.points import NEW, POINTS
-from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import CELL, NEW, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
@@ -24,6 +24,13 @@ VALIDATED = {
     "seed and round"
 }
 """How captions say that the better one of two models is scored."""
+FATES = {
+    "upload": "the upload of a participant that has trained is lost",
+    "start": "a participant does not start",
+}
+"""`dropout_at` → what dropping out is."""
+PUBLISHED = ("file", "imported")
+"""Kinds of partitions that are read from a file, which may be one for all seeds."""
 DOING = {
     "failed": ("failed", "failed"),
     "running": ("is running", "are running"),
@@ -117,15 +124,17 @@ def varied(results: Results) -> str:
 def same_partition(results: Results, column: tuple[str, str]) -> bool:
     """Whether all cells of a column have the same partition: one file of the store, or one that was published.
 
-    The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
-    from, so where that is one published file, their folder is one, too.
+    The name of a folder of the store ends with the key of what its partitions are made from, so where that is one
+    published file for all seeds, their folder is one, too.
     """
     cells = [cell for cell in results.cells if cell.column == column]
     if len({cell.seed for cell in cells}) < 2:
         return False
     files = {cell.partition for cell in cells}
     folders = {file.parent for file in files}
-    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith(("file-", "imported-")))
+    data, heterogeneity = column
+    kind = results.study.partitions.get(data, {}).get(heterogeneity, {}).get("partition")
+    return len(files) == 1 or (len(folders) == 1 and kind in PUBLISHED)
 
 
 def over_seeds(results: Results) -> str:
@@ -152,12 +161,12 @@ def tested_lead(results: Results, table: pd.DataFrame) -> str:
 
 
 def accuracy_table(
-    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, ranks: bool, also: Sequence[str] = ()
 ) -> str:
     """The caption of the accuracy table on its own, with the full protocol."""
     sentences = [
         f"{lead(results)}: test accuracy on {listing(results.study.tested)}, over {seeds(results)}.",
-        *protocol(results, scores, table, std, ranks),
+        *protocol(results, scores, table, ranks, also),
         *unmarked(results, table),
         *remarks(results, scores, table),
     ]
@@ -165,9 +174,12 @@ def accuracy_table(
 
 
 def protocol(
-    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, ranks: bool, also: Sequence[str] = ()
 ) -> list[str]:
-    """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
+    """How the numbers of the accuracy table are made, with marks of `ranks` or without them.
+
+    `also` are sentences on numbers beside the accuracies.
+    """
     several = len(results.study.seeds) > 1
     marks = ", ".join(RANK_MARKS.values())
     unfinished = len(results.trained) < len(results.to_train)
@@ -177,7 +189,7 @@ def protocol(
         *chosen_settings(results),
         "Acc.: mean over clients in percent, each client weighted equally (the CSV file also has the mean weighted by "
         f"test samples){', then ' if several else '; '}{over_seeds(results)}.",
-        *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
+        *also,
         *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
@@ -200,14 +212,27 @@ def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list
     return [*failures(results), *duplicates(results, scores, table), *unscored(results), *differing(results)]
 
 
+def failures(results: Results) -> list[str]:
+    """What a study's protocol does to its participants; nothing where all of them are reliable."""
+    training = results.study.protocol
+    dropout, stragglers, new = (training.get(name, 0.0) for name in ("dropout", "stragglers", "new_clients"))
+    sentences = []
+    if dropout:
+        sentences.append(f"In each round {FATES[training['dropout_at']]} with a chance of {100 * dropout:g} %.")
+    if stragglers:
+        share = f"{100 * training['straggler_work']:g} % of its local steps"
+        sentences.append(f"With a chance of {100 * stragglers:g} % a participant takes only {share} in a round.")
+    if new:
+        sentences.append(f"{100 * new:g} % of the clients take no part in training, and no part in these numbers.")
+    return sentences
+
+
 def unscored(results: Results) -> list[str]:
     """A sentence on clients with training and test images but no score: none of their classes is tested."""
     rows = results.rows[results.rows["value"] > 0]
     client = [*CELL, "client"]
     able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
-    accuracies = [
-        metric for metric in results.rows["metric"].unique() if metric.startswith(("accuracy_", f"{NEW}accuracy_"))
-    ]
+    accuracies = [*results.score_metrics("test"), *replace(results, clients=NEW).score_metrics("test")]
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
     both = able.merge(scored, how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())

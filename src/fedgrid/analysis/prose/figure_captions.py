@@ -7,8 +7,8 @@ import pandas as pd
 
 from fedgrid.analysis.prose.captions import scored_at, seeds, varied
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.points import POINTS, SAMPLE, accuracies, has_sample, with_prefix
-from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.points import accuracies
+from fedgrid.analysis.scores.results import CELL, SAMPLE, Results
 from fedgrid.analysis.scores.summary import NOTHING_YET, SCORED
 
 
@@ -24,10 +24,11 @@ def scored_on(results: Results, data: str) -> str:
 
 def sampled(results: Results, data: str) -> list[str]:
     """Whose models are scored between evaluations of all clients, where some are."""
-    of_data = replace(results, rows=results.rows[results.rows["data"] == data])
-    if not has_sample(of_data):
+    sample = replace(results, rows=results.rows[results.rows["data"] == data], clients=SAMPLE)
+    metrics = list(sample.score_metrics("test").values())
+    if not metrics:
         return []
-    rows = accuracies(with_prefix(of_data, SAMPLE), [f"accuracy_{point}" for point in POINTS], "test")
+    rows = accuracies(sample, metrics, "test")
     sizes = rows.groupby(CELL)["client"].nunique()
     number = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
     return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]

@@ -45,9 +45,5 @@ def left_out(results: Results) -> list[str]:
         files.setdefault(cell.column, cell.partition)
     metadata = {column: read_metadata(file) for column, file in files.items() if file.is_file()}
     words = {column: of_column.get(LEFT_OUT, {}).get("words") for column, of_column in metadata.items()}
-    texts = [
-        f"{results.title(data)}, {results.heterogeneity_title(heterogeneity)}: {text}"
-        for (data, heterogeneity), text in words.items()
-        if text
-    ]
+    texts = [f"{', '.join(results.titles(*column))}: {text}" for column, text in words.items() if text]
     return [f"{listing(texts)}."] if texts else []

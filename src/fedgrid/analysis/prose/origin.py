@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 
+from fedgrid.analysis.prose.adoptions import adopted, groups
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import by_environment
@@ -64,6 +65,19 @@ def commit(results: Results) -> str:
     if not names:
         return "The commit is unknown: the code was not in a clone of the repository."
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
+
+
+def regeneration(results: Results, configfile: str) -> dict[str, Any]:
+    """Which code and commands make the results again, by the names that templates of pages have for it."""
+    return {
+        "commit": commit(results),
+        "adopted": adopted(results),
+        "groups": groups(results),
+        "where_to_run": where_to_run(results),
+        "steps": steps(results, configfile),
+        "reservations": reservations(results, configfile),
+        "text": study_text(configfile),
+    }
 
 
 def where_to_run(results: Results) -> str:

@@ -19,7 +19,7 @@ def chosen_settings(results: Results) -> list[str]:
     if not searches:
         return []
     rows = dict.fromkeys(search.row for search in searches)
-    chosen = [f"{results.names[row]} {_of_row(results, [s for s in searches if s.row == row])}" for row in rows]
+    chosen = [f"{results.names[row]} {_row_choices(results, [s for s in searches if s.row == row])}" for row in rows]
     return [f"Chosen on validation images of {seeds_of(searches)}, which are not the table's: {'; '.join(chosen)}."]
 
 
@@ -29,7 +29,7 @@ def seeds_of(searches: list[SearchDescription]) -> str:
     return f"seed{'s' * (len(seeds) > 1)} {listing(map(str, seeds))}"
 
 
-def _of_row(results: Results, searches: list[SearchDescription]) -> str:
+def _row_choices(results: Results, searches: list[SearchDescription]) -> str:
     columns: dict[str, list[str]] = {}
     for search in searches:
         columns.setdefault(chosen_text(search), []).append(results.column(*search.column))

@@ -1,7 +1,6 @@
-"""Concatenate all cells of a study into one results.parquet."""
+"""The results of all cells of a study, in memory and as one results.parquet."""
 
 import json
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -11,12 +10,11 @@ import pyarrow as pa
 
 from fedgrid.analysis.scores.cells import Cell, FinishedCell, finished_cell
 from fedgrid.analysis.scores.external import external_cells
-from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
-from fedgrid.command import run
+from fedgrid.analysis.scores.results import CELL, ROW, Results, from_parts, in_sentences
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import parquet_writer, read_metadata, read_table, seal
 from fedgrid.grid.plan.cell_metadata import cell_metadata
-from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest, read_manifest
+from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest
 from fedgrid.grid.study.codec import encode
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
@@ -30,13 +28,8 @@ COLUMNS = {
 }
 
 
-def collect(manifest: Path, out: Path) -> None:
-    """Write all cells that `manifest` (JSON) lists to `out`; `UserError` when it is unreadable."""
-    write(read_manifest(manifest), out, made_from=manifest.name)
-
-
-def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, made_from: str | None = None) -> None:
-    """Write all cells of an experiment to `out` (Parquet), in the order of its `manifest`.
+def collect(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, made_from: str | None = None) -> Results:
+    """The results of all cells of an experiment, in the order of its `manifest`, which are also written to `out`.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
     carry the name of the manifest's file, `made_from`, by which they are known to be up to date, the study, what its
@@ -50,14 +43,14 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
     external = list(external_cells(manifest))
     cells += [cell for cell, _ in external]
     printed = {"published": manifest.published, "published_elsewhere": manifest.published_elsewhere}
-    head = {"manifest": made_from, "study": manifest.study, **printed, "cells": cells}
-    schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(encode(head), ensure_ascii=False)))
+    head = encode({"manifest": made_from, "study": manifest.study, **printed, "cells": cells})
+    schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(head, ensure_ascii=False)))
+    tables = [labelled(cell, read_table(cell.path)[0], schema) for cell in manifest.cells if cell.key not in absent]
+    tables += [labelled(cell, rows, schema) for cell, rows in external]
     with parquet_writer(out, schema) as writer:
-        for cell in manifest.cells:
-            if cell.key not in absent:
-                writer.write_table(labelled(cell, read_table(cell.path)[0], schema))
-        for of_others, rows in external:
-            writer.write_table(labelled(of_others, rows, schema))
+        for table in tables:
+            writer.write_table(table)
+    return from_parts(head, pa.concat_tables([schema.empty_table(), *tables]))
 
 
 def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
@@ -109,16 +102,3 @@ def labelled(cell: CellNames, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     names = {name: pa.repeat(pa.scalar(value), len(rows)) for name, value in values}
     columns = [names[field.name] if field.name in names else rows[field.name] for field in schema]
     return pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line: MANIFEST OUT."""
-    parser = ArgumentParser(prog="python -m fedgrid.analysis.scores.collect", description=__doc__)
-    parser.add_argument("manifest", type=Path, help="results/<study>/manifest.json")
-    parser.add_argument("out", type=Path, help="results.parquet to write")
-    parser.set_defaults(action=collect)
-    return run(parser, argv)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

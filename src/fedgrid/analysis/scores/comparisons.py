@@ -172,7 +172,7 @@ class Scores:
         self._row: Mapping[str, int] = {name: row for row, name in enumerate(values.index)}
 
     @cached_property
-    def of_pairs(self) -> Prior:
+    def pair_prior(self) -> Prior:
         """What the variances of all differences of two rows have in common."""
         first, second = np.triu_indices(len(self._array), k=1)
         paired = ~np.isin(self.values.index, list(self.unpaired))
@@ -180,7 +180,7 @@ class Scores:
         return prior(*_variances(self._array[first[both]] - self._array[second[both]]))
 
     @cached_property
-    def of_rows(self) -> Prior:
+    def row_prior(self) -> Prior:
         """What the variances of all rows have in common, where each is a difference already."""
         return prior(*_variances(self._array))
 
@@ -196,13 +196,13 @@ class Scores:
             images = nan if self._correct is None else _mean(self._correct[i]) - _mean(self._correct[j])
             return replace(_welch(a[~np.isnan(a)], b[~np.isnan(b)]), images=images)
         images = nan if self._correct is None else _mean((self._correct[i] - self._correct[j])[~np.isnan(a - b)])
-        return replace(_compared(a - b, self.of_pairs), images=images)
+        return replace(_compared(a - b, self.pair_prior), images=images)
 
     def of_row(self, row: str) -> Comparison:
         """The row against 0, where its values are differences already."""
         values = self._array[self._row[row]]
         images = nan if self._correct is None else _mean(self._correct[self._row[row]][~np.isnan(values)])
-        return replace(_compared(values, self.of_rows), images=images)
+        return replace(_compared(values, self.row_prior), images=images)
 
     def with_copy(self, row: str, name: str) -> Self:
         """The same with a copy of a row under another name."""

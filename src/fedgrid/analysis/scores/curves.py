@@ -1,11 +1,12 @@
 """Curves: every metric of every cell by round, over its clients."""
 
+from dataclasses import replace
+
 import pandas as pd
 
-from fedgrid.analysis.scores.points import LOSS, accuracies, by_loss, named
+from fedgrid.analysis.scores.points import accuracies, named
 from fedgrid.analysis.scores.results import CELL, Results
 
-ACCURACY = "accuracy_"
 SIZES = ("train_samples", "test_samples")
 "Metrics that are no curves."
 
@@ -18,10 +19,11 @@ def curves(results: Results) -> pd.DataFrame:
     """
     rows = named(results.rows)
     rows = rows[~rows["metric"].isin(SIZES)]
-    tested = rows["metric"].str.startswith((ACCURACY, LOSS))
-    losses = _tested(by_loss(results))
-    losses["metric"] = losses["metric"].str.replace(ACCURACY, LOSS)
-    values = pd.concat([rows[~tested], _tested(results), losses], ignore_index=True)
+    losses = replace(results, quantity="loss")
+    tested = [*results.score_metrics("test"), *losses.score_metrics("test")]
+    of_loss = _tested(losses)
+    of_loss["metric"] = of_loss["metric"].str.replace("accuracy_", "loss_")
+    values = pd.concat([rows[~rows["metric"].isin(tested)], _tested(results), of_loss], ignore_index=True)
     groups = values.groupby([*CELL, "round", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", total="sum", clients="count").assign(std=groups.std(ddof=0)).reset_index()
     columns = [*CELL, "round", "metric", "mean", "std", "total", "clients"]
@@ -29,8 +31,7 @@ def curves(results: Results) -> pd.DataFrame:
 
 
 def _tested(results: Results) -> pd.DataFrame:
-    metrics = results.rows["metric"].astype(str)
-    names = metrics[metrics.str.startswith(ACCURACY)].unique().tolist()
+    names = list(results.score_metrics("test").values())
     columns = [*CELL, "round", "client", "metric", "value"]
     if not names:
         return pd.DataFrame(columns=columns)

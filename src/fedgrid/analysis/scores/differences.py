@@ -19,7 +19,7 @@ def compare_settings(
     """Settings that are the same everywhere; and the others, by name: each value with the experiments that have it."""
     values_of: dict[str, dict[str, list[str]]] = {}
     for name, results in experiments.items():
-        for where, setting, value in of_experiment(results):
+        for where, setting, value in experiment_settings(results):
             experiment = f"{name} ({where})" if where else name
             values_of.setdefault(setting, {}).setdefault(value, []).append(experiment)
     everywhere = list(experiments)
@@ -32,7 +32,7 @@ def compare_settings(
     return same, different
 
 
-def of_experiment(results: Results) -> Iterator[tuple[str, str, str]]:
+def experiment_settings(results: Results) -> Iterator[tuple[str, str, str]]:
     """Where a setting holds, empty for the whole experiment, its name and its value."""
     study = results.study
     yield from (("", "data", title) for title in study.data.values())

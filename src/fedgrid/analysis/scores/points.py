@@ -1,7 +1,5 @@
 """The point of a round at which a cell is scored, and its clients' accuracies there, as fractions in [0, 1]."""
 
-from dataclasses import replace
-
 import pandas as pd
 
 from fedgrid.analysis.scores.comparisons import ROUNDING
@@ -17,14 +15,6 @@ POINTS = {
 }
 """Point of a round → how captions say that a method is scored there."""
 RECEIVED, TRAINED, VALIDATED = "accuracy_received", "accuracy_trained", "accuracy_validated"
-PREFIX = {"test": "", "validation": "validation_"}
-"""Images → what the names of metrics on them begin with."""
-LOSS = "loss_"
-"""What the names of losses on test images begin with."""
-SAMPLE = "sample_"
-"""What the names of metrics begin with that some clients have between evaluations of all."""
-NEW = "new_"
-"""What the names of metrics begin with that clients have who join after training."""
 
 
 def cell_frame(results: Results) -> pd.DataFrame:
@@ -71,9 +61,10 @@ def validated(results: Results) -> pd.DataFrame:
 def accuracies(results: Results, metrics: list[str], images: str) -> pd.DataFrame:
     """Some `metrics` on test or validation `images`: one row per (cell, round, client, metric) with the `accuracy`.
 
-    Clients that sat a round out count after local training with the models that they hold.
+    Of results that losses score, these are in place of accuracies on test images. Clients that sat a round out count
+    after local training with the models that they hold.
     """
-    names = {PREFIX[images] + metric: metric for metric in {*metrics, RECEIVED}}
+    names = {name: metric for name, metric in results.score_metrics(images).items() if metric in {*metrics, RECEIVED}}
     rows = named(results.rows[results.rows["metric"].isin(names)]).rename(columns={"value": "accuracy"})
     rows = rows.assign(metric=rows["metric"].map(names))
     with_idle = pd.concat([rows, held_by_idle(rows)], ignore_index=True)
@@ -87,25 +78,6 @@ def held_by_idle(rows: pd.DataFrame) -> pd.DataFrame:
     client = [*CELL, "round", "client"]
     idle = ~pd.MultiIndex.from_frame(held[client]).isin(pd.MultiIndex.from_frame(trained[client]))
     return held[idle].assign(metric=TRAINED)
-
-
-def by_loss(results: Results) -> Results:
-    """The same results with losses on test images (cross entropy, nats) in place of the accuracies there."""
-    metric = results.rows["metric"].astype(str)
-    rows = results.rows.assign(metric=metric.str.replace(f"^({SAMPLE})?{LOSS}", r"\1accuracy_", regex=True))
-    return replace(results, rows=rows[~metric.str.match(f"({SAMPLE})?accuracy_")])
-
-
-def has_sample(results: Results) -> bool:
-    """Whether some clients' models are scored between evaluations of all; see the setting `eval_sample`."""
-    return bool(results.rows["metric"].astype(str).str.startswith(SAMPLE).any())
-
-
-def with_prefix(results: Results, prefix: str) -> Results:
-    """The same results with the metrics whose names begin so, in place of all others but the clients' sizes."""
-    metric = results.rows["metric"].astype(str)
-    wanted = metric.str.startswith(prefix) | metric.isin(["train_samples", "test_samples"])
-    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(prefix))[wanted])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

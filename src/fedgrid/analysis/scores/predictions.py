@@ -70,19 +70,19 @@ class Tally:
 class Tallies:
     """Cells, each with what its predictions add up to; and the others, by the reason why they have none."""
 
-    of_cells: list[tuple[FinishedCell, Tally]]
+    by_cell: list[tuple[FinishedCell, Tally]]
     absent: dict[str, list[Cell]]
 
     @property
     def cells(self) -> list[FinishedCell]:
         """The cells that have predictions."""
-        return [cell for cell, _ in self.of_cells]
+        return [cell for cell, _ in self.by_cell]
 
     @property
     def by_entry(self) -> dict[tuple[str, str, str], list[Tally]]:
         """(label, data, heterogeneity) → what there is, seed by seed."""
         entries: dict[tuple[str, str, str], list[Tally]] = {}
-        for cell, tally in self.of_cells:
+        for cell, tally in self.by_cell:
             entries.setdefault(cell.entry, []).append(tally)
         return entries
 

@@ -48,6 +48,4 @@ def setting_text(value: Any) -> str:
 
 def column_names(results: Results, columns: Iterable[tuple[str, str]]) -> str:
     """The names of columns, for a sentence."""
-    return "; ".join(
-        f"{results.title(data)}, {results.heterogeneity_title(heterogeneity)}" for data, heterogeneity in columns
-    )
+    return "; ".join(", ".join(results.titles(*column)) for column in columns)

@@ -101,7 +101,7 @@ def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
 
 def computed_scores(results: Results, domains: bool) -> pd.DataFrame:
     """`cell_scores` from the rows of the results."""
-    clients, counted = of_clients(results)
+    clients, counted = client_scores(results)
     scores = over_clients(clients, CELL).assign(domain=of_domains.EVERY)
     if domains:
         scores = pd.concat([scores, *by_domain(clients.merge(of_domains.clients(results)))], ignore_index=True)
@@ -111,7 +111,7 @@ def computed_scores(results: Results, domains: bool) -> pd.DataFrame:
     return cells.merge(scores, on=[*CELL, "domain"], how="left")
 
 
-def of_clients(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
+def client_scores(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One row a cell and client with its `accuracy` and test `samples`, and the rounds of the cells that this averages.
 
     See `counted_rounds`.
@@ -141,9 +141,9 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
     of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
     scores = cell_scores(results, domains)
-    good = good_ones(scores, "accuracy")
+    good = scored_by_entry(scores, "accuracy")
     others = {cell.entry for cell in results.finished if not cell.same_partition}
-    table = standing(results, scores, "accuracy").assign(
+    table = entry_statuses(results, scores, "accuracy").assign(
         accuracy=good["accuracy"].mean(),
         accuracy_std_seeds=good["accuracy"].std(ddof=1),
         accuracy_weighted=good["accuracy_weighted"].mean(),
@@ -153,12 +153,12 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
     return table.join(compared(scores, table, others)).fillna({"supported": False}).reset_index()
 
 
-def good_ones(scores: pd.DataFrame, value: str) -> DataFrameGroupBy:
+def scored_by_entry(scores: pd.DataFrame, value: str) -> DataFrameGroupBy:
     """The cells that came to their end and have the `value`, by entry."""
     return scores[(scores["status"] == "ok") & scores[value].notna()].groupby(ENTRY)
 
 
-def standing(results: Results, scores: pd.DataFrame, value: str) -> pd.DataFrame:
+def entry_statuses(results: Results, scores: pd.DataFrame, value: str) -> pd.DataFrame:
     """`score`, `status`, `seeds` and `seeds_failed` as in `summary`, indexed by entry.
 
     `scores` has one row per cell (and domain) with its names, metric and status, and the `value` that is to be printed.
@@ -170,7 +170,7 @@ def standing(results: Results, scores: pd.DataFrame, value: str) -> pd.DataFrame
         {
             "score": every["metric"].first(),
             "status": every["status"].agg(overall),
-            "seeds": good_ones(scores, value).size(),
+            "seeds": scored_by_entry(scores, value).size(),
             "seeds_failed": every["status"].agg(lambda status: (~status.isin(["ok", UNAVAILABLE, *WAITING])).sum()),
         }
     ).reindex(index)

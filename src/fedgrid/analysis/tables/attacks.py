@@ -1,55 +1,50 @@
 """Accuracy on clean images and under attack: rows by data set, heterogeneity and what was done to the images."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-import pandas as pd
-
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores.points import with_prefix
-from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.results import CLEAN, Results
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.analysis.tables.grid import Grid
-from fedgrid.analysis.tables.pivot import Pivot
-from fedgrid.analysis.tables.side_by_side import side_by_side
+from fedgrid.analysis.tables.common.grid import Table
+from fedgrid.analysis.tables.common.pivot import Pivot, side_by_side
 
-CLEAN = "clean"
-"""What models are always scored on."""
 WORDS = {CLEAN: "Clean", "fgsm": "FGSM", "pgd20": "PGD-20"}
 """What models may be scored on → its words in a header."""
 METRIC = "_accuracy"
 """What the name of a printed metric ends with that is of one of them: ``fgsm_accuracy``."""
 
 
-def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
-    """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
-    kinds = {name: (results_under_attack(results, name), WORDS[name]) for name in evaluated(results)}
-    clean, tidy, grid = side_by_side(kinds, options, "images")
-    return tidy, replace(grid, caption=caption(results, clean, bool(options.get("ranks"))))
+@dataclass(frozen=True)
+class Options(TableOptions):
+    """What a study may say of it."""
+
+    ranks: bool = False
+    "Marks of the first three of a column."
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """One row an entry and attack, with `pivot`'s columns, and the table to print."""
+    kinds = {name: (replace(results, attack=name), WORDS[name]) for name in evaluated(results)}
+    clean, tidy, grid = side_by_side(kinds, options.ranks, "images")
+    return tidy, replace(grid, caption=caption(results, clean, options.ranks))
 
 
 def evaluated(results: Results) -> list[str]:
     """What models of any cell were scored on."""
-    metrics = set(results.rows["metric"].unique())
-    return [CLEAN, *(name for name in WORDS if any(metric.startswith(f"{name}{METRIC}_") for metric in metrics))]
+    return [name for name in WORDS if name == CLEAN or replace(results, attack=name).score_metrics("test")]
 
 
-def of_images(metric: str) -> tuple[str, str]:
+def split_metric(metric: str) -> tuple[str, str]:
     """On what a metric is measured, and which one it is there: ``fgsm_accuracy`` is the accuracy under FGSM."""
     return (metric.removesuffix(METRIC), METRIC[1:]) if metric.endswith(METRIC) else (CLEAN, metric)
-
-
-def results_under_attack(results: Results, name: str) -> Results:
-    """The results with the images under an attack as test images; `CLEAN` returns them unchanged."""
-    return results if name == CLEAN else with_prefix(results, f"{name}_")
 
 
 def caption(results: Results, pivoted: Pivot, ranks: bool) -> str:
     """What the numbers are; `pivoted` are those of clean images."""
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), False, ranks),
+            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), ranks),
             "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. "
             "PGD-20: 20 steps of ε/10 within ε. Bold compares the numbers of its own column.",
         ]

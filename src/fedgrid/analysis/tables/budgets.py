@@ -1,14 +1,12 @@
 """Whether rows had equal budgets: tries and training images of their searches, and training images of the table."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores import budgets as of_rows
+from fedgrid.analysis.scores.budgets import COLUMNS, budgets
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 
 HEADER = [
     [("Search", 3), ("Table", 2)],
@@ -16,11 +14,15 @@ HEADER = [
 ]
 
 
-def budgets(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
-    """One row per method, as `scores.budgets` counts; there is nothing to choose."""
-    table = of_rows.budgets(results)
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """One row per method, as `scores.budgets` counts."""
+    table = budgets(results)
     rows = [
-        (results.names[entry["label"]], [_number(entry[name]) for name in of_rows.COLUMNS[1:]])
+        (results.names[entry["label"]], [_number(entry[name]) for name in COLUMNS[1:]])
         for entry in table.to_dict("records")
     ]
     return table, Grid(caption(results, table), "Method", HEADER, rows)

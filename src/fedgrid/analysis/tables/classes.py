@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions, prediction_captions
 from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.prose.phrases import percent
@@ -13,9 +14,9 @@ from fedgrid.analysis.scores.domains import EVERY
 from fedgrid.analysis.scores.points import cell_frame
 from fedgrid.analysis.scores.predictions import Tallies, class_names, tallies
 from fedgrid.analysis.scores.results import CELL, ROW, Results
-from fedgrid.analysis.scores.summary import SCORED, standing
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.pivot import without_number
+from fedgrid.analysis.scores.summary import SCORED, entry_statuses
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
+from fedgrid.analysis.tables.common.pivot import without_number
 
 ACCURACY, ERROR = "accuracy", "calibration_error"
 """Quantities in the CSV file."""
@@ -23,10 +24,14 @@ LAST = (ERROR, "")
 """Quantity and class of the last row: an error is of all classes."""
 
 
-def classes(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
     """Accuracy of each class and the ECE: classes as rows, and every row of the study as a column.
 
-    There is nothing to choose. The numbers are the `mean` over seeds of each `quantity`, as a fraction, the sample
+    The numbers are the `mean` over seeds of each `quantity`, as a fraction, the sample
     standard deviation `std_seeds`, the number of `seeds` that have it, and the test `images` of all of them, which
     count once for each client.
     """
@@ -40,12 +45,7 @@ def classes(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
     order = [*((ACCURACY, name) for name in dict.fromkeys(chain(*names.values()))), LAST]
     rows = [("ECE" if row == LAST else row[1], [column.get(row, Entry()) for column in columns]) for row in order]
     heads = [
-        (
-            results.title(entry["data"]),
-            results.heterogeneity_title(entry["heterogeneity"]),
-            results.names[entry["label"]],
-        )
-        for entry in entries
+        (*results.titles(entry["data"], entry["heterogeneity"]), results.names[entry["label"]]) for entry in entries
     ]
     return table, Grid(caption(results, predictions), "Class", levels(heads), rows, notes.texts)
 
@@ -53,7 +53,7 @@ def classes(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
 def names_of_classes(results: Results, predictions: Tallies) -> dict[str, list[str]]:
     """The names of the classes of each data set that has predictions."""
     numbers: dict[str, int] = {}
-    for cell, tally in predictions.of_cells:
+    for cell, tally in predictions.by_cell:
         numbers[cell.data] = max(numbers.get(cell.data, 0), len(tally.confusion))
     return {data: class_names(results, data, number) for data, number in numbers.items()}
 
@@ -66,7 +66,7 @@ def by_seed(predictions: Tallies, names: Mapping[str, list[str]]) -> pd.DataFram
 
 def seed_rows(predictions: Tallies, names: Mapping[str, list[str]]) -> Iterator[tuple[str | int | float, ...]]:
     """The rows of `by_seed`: of a cell, first the classes that have test images, then its error."""
-    for cell, tally in predictions.of_cells:
+    for cell, tally in predictions.by_cell:
         of_classes = zip(names[cell.data], tally.class_accuracy, tally.images_of_class, strict=False)
         for name, accuracy, images in of_classes:
             if images:
@@ -82,10 +82,10 @@ def over_seeds(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def statuses(results: Results, cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """`summary.standing` of the entries that the study has, column by column; one without an error is unscored."""
+    """`summary.entry_statuses` of what the study has, column by column; an entry without an error is unscored."""
     errors = cells.loc[cells["quantity"] == ERROR, [*CELL, "value"]]
     scores = cell_frame(results).merge(errors, on=CELL, how="left").assign(domain=EVERY)
-    entries = standing(results, scores, "value").reset_index().to_dict("records")
+    entries = entry_statuses(results, scores, "value").reset_index().to_dict("records")
     planned = [entry for entry in entries if entry["status"] != "missing"]
     return sorted(planned, key=lambda entry: results.columns.index((entry["data"], entry["heterogeneity"])))
 
@@ -112,7 +112,7 @@ def column_entries(
 
 def caption(results: Results, predictions: Tallies) -> str:
     """What the numbers are."""
-    if not predictions.of_cells:
+    if not predictions.by_cell:
         reason = prediction_captions.reason_for_none(predictions)
         return f"{captions.lead(results)}: no accuracy of classes, because {reason}."
     sentences = [

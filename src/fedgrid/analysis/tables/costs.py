@@ -1,11 +1,14 @@
 """What the methods cost: time, memory and traffic."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 
 GROUP = ["label", "data"]
 SPENT = [
@@ -13,14 +16,24 @@ SPENT = [
     *("peak_memory_mib", "peak_device_memory_mib"),
 ]
 SHOWN = {
-    "seconds": ("Time per cell (s)", 1),
-    "peak_memory_mib": ("Peak memory (MiB)", 1),
-    "kib_up": ("Up (KiB per client and round)", 1),
-    "kib_down": ("Down (KiB per client and round)", 1),
+    "seconds": "Time per cell (s)",
+    "peak_memory_mib": "Peak memory (MiB)",
+    "kib_up": "Up (KiB per client and round)",
+    "kib_down": "Down (KiB per client and round)",
 }
-"""Column → its printed header and number of decimals."""
+"""Column → its printed header."""
 WORK = "Passes a round"
 """Header of the column of formulas, which are the methods' own and the same for every data set."""
+
+
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """What the rows cost; see `costs`."""
+    table = costs(results)
+    return table, grid_by_data(results, table, SHOWN, "work", WORK, captions.costs_table(results))
 
 
 def costs(results: Results) -> pd.DataFrame:
@@ -59,29 +72,30 @@ def mean_traffic(results: Results) -> pd.DataFrame:
     return means.reindex(columns=["bytes_up", "bytes_down"]).set_axis(["kib_up", "kib_down"], axis=1)
 
 
-def costs_grid(results: Results, table: pd.DataFrame) -> Grid:
-    """`costs` as a table to print: methods as rows, data sets as column groups, and the work of a round at the end."""
+def grid_by_data(
+    results: Results, table: pd.DataFrame, shown: Mapping[str, str], formula: str, header: str, caption: str
+) -> Grid:
+    """A table to print: methods as rows, the numbers `shown` for each data set, and a column of formulas at the end.
+
+    `table` has a row per label × data set, and `shown` its columns with their headers.
+    """
     groups = list(dict.fromkeys(table["data"]))
-    by_entry = table.set_index(GROUP)
+    entries = table.set_index(GROUP)
     rows = [
         (
             name,
-            [
-                figure(by_entry.loc[(label, data), column], decimals)
-                for data in groups
-                for column, (_, decimals) in SHOWN.items()
-            ]
-            + [Entry(results.study.methods[label].work or DASH)],
+            [Entry(number(entries.loc[(label, data), column])) for data in groups for column in shown]
+            + [Entry(entries.loc[(label, groups[0]), formula] or DASH)],
         )
         for label, name in results.names.items()
     ]
-    header = [
-        [(results.title(data), len(SHOWN)) for data in groups] + [("", 1)],
-        [(text, 1) for _ in groups for text, _ in SHOWN.values()] + [(WORK, 1)],
+    levels = [
+        [(results.title(data), len(shown)) for data in groups] + [("", 1)],
+        [(text, 1) for _ in groups for text in shown.values()] + [(header, 1)],
     ]
-    return Grid(captions.costs_table(results), "Method", header, rows)
+    return Grid(caption, "Method", levels, rows)
 
 
-def figure(value: float, decimals: int) -> Entry:
-    """One number, or a dash for NaN."""
-    return Entry(DASH if pd.isna(value) else f"{value:,.{decimals}f}")
+def number(value: float) -> str:
+    """A number with one decimal, or a dash for NaN."""
+    return DASH if pd.isna(value) else f"{value:,.1f}"

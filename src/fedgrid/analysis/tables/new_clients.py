@@ -1,45 +1,51 @@
 """Accuracy on clients that join after training: as they arrive, and after local training of their own."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores.points import NEW, POINTS, with_prefix
-from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import MEMBERS, NEW, Results
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.analysis.tables.grid import Grid
-from fedgrid.analysis.tables.side_by_side import side_by_side
+from fedgrid.analysis.tables.common.grid import Table
+from fedgrid.analysis.tables.common.pivot import side_by_side
 from fedgrid.errors import UserError
 
-MEMBERS = "members"
-"""The clients that took part."""
 HEADERS = {"received": "New, as received", "adapted": "New, adapted", "trained": "New, after local training"}
 """Point of a round → the header of new clients' scores there."""
 
 
-def new_clients(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+@dataclass(frozen=True)
+class Options(TableOptions):
+    """What a study may say of it."""
+
+    ranks: bool = False
+    "Marks of the first three of a column."
+
+
+def make_table(results: Results, options: Options) -> Table:
     """One row an entry and `clients` (``members`` or a point), with `pivot`'s columns, and the table to print.
 
-    The option is `ranks`. `UserError` where no cell has new clients.
+    `UserError` where no cell has new clients.
     """
-    joined = with_prefix(results, NEW)
-    points = [point for point in HEADERS if (joined.rows["metric"] == f"accuracy_{point}").any()]
+    joined = replace(results, clients=NEW)
+    metrics = set(joined.score_metrics("test").values())
+    points = [point for point in HEADERS if f"accuracy_{point}" in metrics]
     if not points:
         raise UserError("table: new_clients needs clients that join after training; set training.new_clients, to 0.2")
     kinds = {MEMBERS: (results, "Members")}
     kinds |= {point: (joined.rescored(point), HEADERS[point]) for point in points}
-    members, tidy, grid = side_by_side(kinds, options, "clients")
-    return tidy, replace(grid, caption=caption(results, members.table.reset_index(), points, options))
+    members, tidy, grid = side_by_side(kinds, options.ranks, "clients")
+    return tidy, replace(grid, caption=caption(results, members.table.reset_index(), points, options.ranks))
 
 
-def caption(results: Results, members: pd.DataFrame, points: list[str], options: Mapping[str, Any]) -> str:
+def caption(results: Results, members: pd.DataFrame, points: list[str], ranks: bool) -> str:
     """What the numbers are."""
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), members, False, bool(options.get("ranks"))),
+            captions.accuracy_table(results, cell_scores(results), members, ranks),
             "Members took part in training, and are scored as said above. New clients join after the last round, and "
             f"are scored {', '.join(POINTS[point] for point in points)}: after one round of the method's own local "
             "work. Bold compares the numbers of its own column.",

@@ -1,23 +1,32 @@
 """What the phases of a round cost in time."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
 
 WORDS = {"train": "Local training", "evaluate": "Evaluation"}
 """What every cell measures → its name in the table; methods name the phases between them."""
 
 
-def phases(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+@dataclass(frozen=True)
+class Options(TableOptions):
+    """What a study may say of it."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    "Phase as its method calls it → name to print."
+
+
+def make_table(results: Results, options: Options) -> Table:
     """Seconds of each phase of a round: phases as rows, and every row of the study as a column.
 
-    Option: `names`, phase as its method calls it → name to print. The numbers are medians over the seeds that came to
+    The numbers are medians over the seeds that came to
     their end; a cell's are its seconds divided by its rounds.
     """
     cells = seconds(results, options)
@@ -30,14 +39,11 @@ def phases(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         (name, [phase_entry(entries.get((*column, name))) for column in columns])
         for name in dict.fromkeys([*names(results, options).values()])
     ]
-    heads = [
-        (results.title(data), results.heterogeneity_title(heterogeneity), results.names[label])
-        for label, data, heterogeneity in columns
-    ]
+    heads = [(*results.titles(*column), results.names[label]) for label, *column in columns]
     return table, Grid(caption(results), "Phase", levels(heads), rows)
 
 
-def seconds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
+def seconds(results: Results, options: Options) -> pd.DataFrame:
     """Seconds a round, one row per cell that came to its end and `phase`, by its printed name."""
     printed = names(results, options)
     rows = [
@@ -61,11 +67,11 @@ def parts(cell: FinishedCell) -> dict[str, float]:
     return {name: seconds for name, seconds in seconds.items() if seconds is not None}
 
 
-def names(results: Results, options: Mapping[str, Any]) -> dict[str, str]:
+def names(results: Results, options: Options) -> dict[str, str]:
     """Phase → its printed name, evaluation last."""
     phases_timed = dict.fromkeys(phase for cell in timed(results) for phase in parts(cell))
     titles = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in phases_timed}
-    titles |= {phase: name for phase, name in options.get("names", {}).items() if phase in titles}
+    titles |= {phase: name for phase, name in options.names.items() if phase in titles}
     return {phase: titles[phase] for phase in sorted(titles, key=lambda phase: phase == "evaluate")}
 
 

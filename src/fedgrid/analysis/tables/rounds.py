@@ -1,21 +1,23 @@
 """Rounds that a row needs to reach an accuracy."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import EVERY, columns
-from fedgrid.analysis.scores.points import accuracies, cell_frame, client_series
-from fedgrid.analysis.scores.results import CELL, DASH, Results, choose
+from fedgrid.analysis.scores.points import cell_frame, client_series
+from fedgrid.analysis.scores.results import CELL, DASH, Results
 from fedgrid.analysis.scores.spent import cumulative_costs
-from fedgrid.analysis.scores.summary import SCORED, good_ones, standing
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.pivot import heads, without_number
+from fedgrid.analysis.scores.summary import SCORED, entry_statuses, scored_by_entry
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
+from fedgrid.analysis.tables.common.pivot import heads, without_number
+from fedgrid.grid.study.codec import Limits
 
 ROUNDS = "rounds"
 HEADERS = {ROUNDS: "Rounds", "mib": "MiB", "passes": "Passes"}
@@ -26,22 +28,30 @@ COSTS = (
 )
 
 
-def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+@dataclass(frozen=True)
+class Options(TableOptions):
+    """What a study has to say of it, and what it may."""
+
+    target: Annotated[float, Limits(above=0, high=100)]
+    "Mean accuracy over clients, in percent."
+    costs: bool = False
+    "What was spent until then, in MiB and passes over the training images."
+
+
+def make_table(results: Results, options: Options) -> Table:
     """The first evaluated round whose mean accuracy over clients reaches a target, by row and column.
 
-    Options: `target` in percent; `metric`, the accuracy that counts, such as "accuracy_global" (default: the one that
-    scores the row); `costs`, for what was spent until then (see `scores.spent`). The numbers are the medians over
-    seeds, of rounds also `low` and `high`, with infinity for a seed that did not reach the target by its `last`
-    evaluated round.
+    The numbers are the medians over seeds, of rounds also `low` and `high`, with infinity for a seed that did not reach
+    the target by its `last` evaluated round; what was spent until then is that of `scores.spent`.
     """
-    shown = [*HEADERS] if options.get("costs") else [ROUNDS]
+    shown = [*HEADERS] if options.costs else [ROUNDS]
     cells = first_rounds(results, options)
-    if options.get("costs"):
+    if options.costs:
         cells = with_costs(results, cells)
-    good = good_ones(cells, "last")
+    good = scored_by_entry(cells, "last")
     reached = good["rounds"]
-    table = standing(results, cells, "last").assign(
-        target=options["target"],
+    table = entry_statuses(results, cells, "last").assign(
+        target=options.target,
         rounds=reached.median(),
         low=reached.min(),
         high=reached.max(),
@@ -58,17 +68,16 @@ def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         (name, [entry for column in results.columns for entry in printed[label, *column]])
         for label, name in results.names.items()
     ]
-    leaves = [HEADERS[name] for name in shown] if options.get("costs") else [""]
+    leaves = [HEADERS[name] for name in shown] if options.costs else [""]
     header = levels(list(heads(results, columns(results, False), leaves)))
     grid = Grid(caption(results, options), "Method", header, rows, notes.texts)
     return table.drop(columns="domain"), grid
 
 
-def first_rounds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
+def first_rounds(results: Results, options: Options) -> pd.DataFrame:
     """One row a cell: names, metric, status, reason, `last` evaluated round and `rounds` to the target."""
-    series = accuracies(results, [metric(results, options)], "test") if "metric" in options else client_series(results)
-    means = series.groupby([*CELL, "round"])["accuracy"].mean().reset_index()
-    reached = means[means["accuracy"] >= options["target"] / 100 - ROUNDING]
+    means = client_series(results).groupby([*CELL, "round"])["accuracy"].mean().reset_index()
+    reached = means[means["accuracy"] >= options.target / 100 - ROUNDING]
     last = means.groupby(CELL)["round"].max().rename("last")
     first = reached.groupby(CELL)["round"].min().rename("rounds").astype(float)
     cells = cell_frame(results).merge(pd.concat([last, first], axis=1).reset_index(), on=CELL, how="left")
@@ -84,12 +93,6 @@ def with_costs(results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     cells = cells.merge(pd.concat([costs, start]), on=[*CELL, ROUNDS], how="left")
     cells.loc[np.isinf(cells[ROUNDS]), ["mib", "passes"]] = np.inf
     return cells
-
-
-def metric(results: Results, options: Mapping[str, Any]) -> str:
-    """The accuracy that is asked for; `UserError` when no cell has it."""
-    known = [str(name) for name in results.rows["metric"].unique() if str(name).startswith("accuracy_")]
-    return choose(options["metric"], known, "metric")
 
 
 def round_entries(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[Entry]:
@@ -110,16 +113,15 @@ def number(value: float, last: float) -> str:
     return f">{last:g}" if np.isinf(value) else f"{value:g}"
 
 
-def caption(results: Results, options: Mapping[str, Any]) -> str:
+def caption(results: Results, options: Options) -> str:
     """What the numbers are."""
     several = len(results.study.seeds) > 1
-    at = f" ({options['metric'].removeprefix('accuracy_')} model)" if "metric" in options else ""
     sentences = [
-        f"{captions.lead(results)}: the first evaluated round in which the mean test accuracy over clients{at} is at "
-        f"least {options['target']:g} %, over {captions.seeds(results)}.",
-        *([] if at else [captions.scored_at(results, results.finished)]),
+        f"{captions.lead(results)}: the first evaluated round in which the mean test accuracy over clients is at "
+        f"least {options.target:g} %, over {captions.seeds(results)}.",
+        captions.scored_at(results, results.finished),
         *(["The median over seeds, and in parentheses the lowest and the highest."] * several),
-        *([COSTS] if options.get("costs") else []),
+        *([COSTS] if options.costs else []),
         ">: not reached by the last evaluated round. A dash stands for what was not run or does not exist.",
     ]
     return " ".join(sentences)

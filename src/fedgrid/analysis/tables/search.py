@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose.footnotes import letter
 from fedgrid.analysis.prose.searches import RULE, notes_on, seeds_of
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.grid.plan.manifest_model import SearchDescription
 from fedgrid.grid.plan.searches import Score
 from fedgrid.grid.study.expansion import point_text
@@ -20,8 +21,12 @@ CHOSEN, WENT_ON, LEFT_OUT = "chosen", "went on", ""
 """What became of a point on a rung."""
 
 
-def search(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
-    """One row for each search, rung and point; there is nothing to choose.
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """One row for each search, rung and point.
 
     `mean` and sample standard deviation `std` over seeds of the accuracy on validation images, as fractions; NaN where
     a seed has no score. `images` are training images as in `scores.budgets`, `outcome` is chosen, went on, or empty.

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 from fedgrid.analysis.scores import summary
 from fedgrid.analysis.scores.cells import Cell, FinishedCell
 from fedgrid.analysis.scores.curves import curves
-from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.results import CELL, METRIC, Results
 from fedgrid.analysis.scores.settings import flattened, resolved_settings
 from fedgrid.files import slug
 
@@ -81,7 +80,6 @@ class Tracker(Protocol):
         """How a person looks at the runs: a command, or a sentence."""
 
 
-PARTS = re.compile(r"(.*?)(accuracy|loss|bytes)_(.+)")
 SCORES = ("accuracy", "accuracy_weighted", "std_clients")
 
 
@@ -99,14 +97,15 @@ def points_of(results: Results) -> dict[tuple[Any, ...], list[Point]]:
 
 
 def _points(row: Any) -> Iterator[Point]:
-    step, parts = int(row.round), PARTS.fullmatch(row.metric)
+    step, parts = int(row.round), METRIC.fullmatch(row.metric)
     if parts is None:
         yield Point(row.metric, step, float(row.mean))
         return
-    before, kind, rest = parts.groups()
-    yield Point(f"{before}{kind}/{rest}", step, float(row.total if kind == "bytes" else row.mean))
-    if kind == "accuracy":
-        yield Point(f"{before}{kind}_std/{rest}", step, float(row.std))
+    quantity, point = parts["quantity"], parts["point"]
+    name = row.metric.removesuffix(f"_{point}")
+    yield Point(f"{name}/{point}", step, float(row.total if quantity == "bytes" else row.mean))
+    if quantity == "accuracy":
+        yield Point(f"{name}_std/{point}", step, float(row.std))
 
 
 def runs_of(results: Results, cells: Sequence[Cell], experiment: str = ".") -> list[Run]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fedgrid.analysis.pages.table_set import csv, tables
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid
 from fedgrid.api.libraries import import_optional
 from fedgrid.api.results import StudyResults
 from fedgrid.files import replacing, write_text

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedgrid.analysis.pages.partial import absent_from
-from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.api.exporting import spreadsheets
 from fedgrid.api.exporting.mlflow import MLflow
@@ -60,9 +60,8 @@ def collect_finished_results(study: Study) -> dict[str, Results]:
     with TemporaryDirectory() as temporary:
         for experiment in study.experiments:
             if any(cell.key not in absent for cell in experiment.cells):
-                file = Path(temporary) / FILE
-                collect.write(manifest.content(study, experiment), file, absent)
-                finished[experiment.id or "."] = load(file)
+                content = manifest.content(study, experiment)
+                finished[experiment.id or "."] = collect(content, Path(temporary) / FILE, absent)
     if not finished:
         raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to export")
     return finished

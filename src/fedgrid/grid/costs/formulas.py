@@ -15,7 +15,7 @@ from fedgrid.settings import Training
 TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<symbol>\|[^|]+\||[^\W\d]\w*)|(?P<sign>[-+*/·()]))\s*")
 
 
-def worth(formula: str, numbers: Mapping[str, float]) -> float:
+def formula_value(formula: str, numbers: Mapping[str, float]) -> float:
     """The value of a formula with these `numbers` for its symbols; UserError where it cannot be read."""
     tokens: list[str] = []
     position = 0
@@ -25,7 +25,9 @@ def worth(formula: str, numbers: Mapping[str, float]) -> float:
             raise UserError(f"the formula '{formula}' cannot be read at '{formula[position:]}'")
         if tokens and tokens[-1] not in "+-*/(" and (not match["sign"] or match["sign"] == "("):
             tokens.append("*")
-        tokens.append(match["number"] or (match["sign"] or _value(match["symbol"], numbers, formula)).replace("·", "*"))
+        tokens.append(
+            match["number"] or (match["sign"] or _number(match["symbol"], numbers, formula)).replace("·", "*")
+        )
         position = match.end()
     try:
         return float(eval(" ".join(tokens)))  # it contains nothing but numbers and signs
@@ -37,7 +39,7 @@ def passes(work: str, settings: Mapping[str, object], epochs: float, batch: floa
     """Passes over its images that a participant makes in a round; `batch` is what a batch is of one."""
     numbers = {name: value for name, value in settings.items() if isinstance(value, int | float)}
     try:
-        return worth(work, numbers | {"E": epochs, "batches": batch})
+        return formula_value(work, numbers | {"E": epochs, "batches": batch})
     except UserError:  # a file of the user's, or a setting that is none, which means as much as the study says
         return epochs
 
@@ -65,7 +67,7 @@ def batch_in(training: Training, clients: int, images: int) -> int:
     return min(batch_size, max(1, images // clients))
 
 
-def _value(symbol: str, numbers: Mapping[str, float], formula: str) -> str:
+def _number(symbol: str, numbers: Mapping[str, float], formula: str) -> str:
     if symbol not in numbers:
         raise UserError(f"the formula '{formula}' has an unknown symbol '{symbol}'; {nearest(symbol, numbers)}")
     return repr(float(numbers[symbol]))

@@ -31,8 +31,9 @@ from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
 from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.codec import encode
-from fedgrid.grid.study.fingerprint import fingerprint
+from fedgrid.grid.study.fingerprint import modules
 from fedgrid.grid.study.model import MethodRow, Settings
+from fedgrid.loading import packaged
 
 TESTED = {
     "own": "the clients' own test images",
@@ -276,7 +277,12 @@ def page(study: Study) -> str:
 
 
 def _analysis(module: str = "fedgrid.analysis.pages.build") -> dict[str, str]:
-    """Fingerprints of the code of tables and figures, or of another `module`, and of their templates."""
+    """Fingerprints of the code of tables and figures, or of another `module`, and of their templates.
+
+    Kinds of tables and figures are found by the names of their files, so that no import statement names them.
+    """
+    rooms = ("tables", "figures")
+    kinds = [f"fedgrid.analysis.{room}.{name}" for room in rooms for name in packaged(f"analysis/{room}")]
     templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "pages" / "templates").iterdir())
-    code = {"code": fingerprint(module)}
+    code = {"code": digest(modules(module, also=kinds))}
     return code | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}

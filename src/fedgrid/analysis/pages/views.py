@@ -1,8 +1,7 @@
 """The accuracy table scored at every point of a round, for a reader who wants all methods scored alike."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
@@ -13,8 +12,8 @@ from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores import domains
 from fedgrid.analysis.scores.results import COLUMN, PAPERS, ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores, summary
-from fedgrid.analysis.tables.accuracy import accuracy, beside
-from fedgrid.analysis.tables.grid import Grid, html
+from fedgrid.analysis.tables.accuracy import Options, beside, make_table
+from fedgrid.analysis.tables.common.grid import Grid, html
 
 NAMES = {
     PAPERS: "as each paper does",
@@ -42,10 +41,10 @@ class View:
     moves: str = ""
 
 
-def views(results: Results, options: Mapping[str, Any]) -> list[View]:
+def views(results: Results, options: Options) -> list[View]:
     """The study's own scoring, then all others that its cells have numbers for, each once.
 
-    `options` are those of `accuracy.accuracy`.
+    `options` are those of the accuracy table.
     """
     own_view = summary(results)
     shown = [view(own_name(results), results, own_view, options)]
@@ -56,18 +55,18 @@ def views(results: Results, options: Mapping[str, Any]) -> list[View]:
     return shown
 
 
-def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str, Any]) -> View:
+def view(name: str, results: Results, table: pd.DataFrame, options: Options) -> View:
     """The table of one scoring; `table` is its `summary`."""
     printed = html(briefly(results, options))
     return View(name, printed, captions.remarks(results, cell_scores(results), table))
 
 
-def briefly(results: Results, options: Mapping[str, Any]) -> Grid:
+def briefly(results: Results, options: Options) -> Grid:
     """The accuracy table with a short caption, for a page that says the protocol elsewhere."""
-    _, grid = accuracy(results, options)
+    _, grid = make_table(results, options)
     bold = any(entry.bold for _, entries in grid.rows for entry in entries)
-    columns = domains.columns(results, bool(options.get("domains")))
-    short = captions.short_accuracy(results, bool(options.get("ranks")), bold)
+    columns = domains.columns(results, options.domains)
+    short = captions.short_accuracy(results, options.ranks, bold)
     caption = " ".join([short, *beside(options, columns), *adopted(results), *imported(results)])
     return replace(grid, caption=caption)
 
@@ -80,7 +79,7 @@ def own_name(results: Results) -> str:
 
 def other_scorings(results: Results) -> Iterator[tuple[str, str]]:
     """Name and score of the other scorings, without those that would score every cell as the study does."""
-    metrics = set(results.rows["metric"].unique())
+    metrics = set(results.score_metrics("test").values())
     other_views = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
     points = [results.point(cell) for cell in results.finished]
     for score in other_views:

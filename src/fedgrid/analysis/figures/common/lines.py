@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from fedgrid.analysis.figures.emphasis import Emphasis
-from fedgrid.analysis.figures.ends import label_ends, width_of
-from fedgrid.analysis.figures.limits import Limits, cut_off
-from fedgrid.analysis.figures.palette import GREY, MUTED
-from fedgrid.analysis.figures.style import MOST_ACROSS, columns_of_panels
+from fedgrid.analysis.figures.common.emphasis import Emphasis
+from fedgrid.analysis.figures.common.ends import label_ends, width_of
+from fedgrid.analysis.figures.common.limits import Limits, cut_off
+from fedgrid.analysis.figures.common.palette import GREY, MUTED
+from fedgrid.analysis.figures.common.style import MOST_ACROSS, columns_of_panels
 
 PANEL = (3.3, 3.1)
 """Width and height of a panel in inches."""

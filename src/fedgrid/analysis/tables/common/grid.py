@@ -1,9 +1,11 @@
 """A table as text, apart from where it is printed: Markdown, LaTeX or HTML."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedgrid.analysis.prose.footnotes import letter
@@ -46,6 +48,10 @@ class Grid:
     def lettered_notes(self) -> list[tuple[str, str]]:
         """The footnotes with their letters."""
         return [(letter(i), note) for i, note in enumerate(self.notes)]
+
+
+Table = tuple[pd.DataFrame, Grid]
+"""The numbers in full precision, one row an entry, and the table to print."""
 
 
 def levels(leaves: Sequence[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
@@ -110,23 +116,8 @@ def markdown_entry(entry: Entry) -> str:
     return text + (f"<sup>{raised}</sup>" if raised else "")
 
 
-GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "γ": "gamma",
-    "δ": "delta",
-    "ε": "varepsilon",
-    "η": "eta",
-    "κ": "kappa",
-    "λ": "lambda",
-    "μ": "mu",
-    "π": "pi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "τ": "tau",
-    "φ": "varphi",
-    "ω": "omega",
-}
+GREEK = {char: unicodedata.name(char).rpartition(" ")[2].lower() for char in "αβγδηκμπρστω"}
+GREEK |= {"ε": "varepsilon", "λ": "lambda", "φ": "varphi"}
 TEX = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},

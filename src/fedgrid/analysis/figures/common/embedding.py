@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fedgrid.analysis.figures.style import COLOURS, NARROW, RASTER
+from fedgrid.analysis.figures.common.style import COLOURS, NARROW, RASTER
 from fedgrid.errors import UserError
 from fedgrid.files import slug
 

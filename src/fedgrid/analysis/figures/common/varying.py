@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.settings import row_settings
 from fedgrid.errors import UserError, nearest

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.palette import COLOURS, MUTED, line_style
+from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, line_style
 from fedgrid.analysis.prose import figure_captions
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores

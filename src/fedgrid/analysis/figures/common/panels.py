@@ -6,7 +6,7 @@ from textwrap import fill
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from fedgrid.analysis.figures.style import columns_of_panels
+from fedgrid.analysis.figures.common.style import columns_of_panels
 from fedgrid.analysis.scores.results import Results
 
 HEAD = 0.35

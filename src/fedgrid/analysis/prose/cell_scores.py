@@ -11,7 +11,7 @@ from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.grid.plan.manifest_model import Manifest
 
 
-def scores(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
+def score_texts(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
     """By key, what some finished cells score; `manifest` is that of their experiment."""
     results = in_memory(manifest, keys)
     table = cell_scores(results).set_index(["label", "data", "heterogeneity", "seed"])

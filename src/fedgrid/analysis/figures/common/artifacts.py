@@ -1,12 +1,13 @@
 """Artifacts: the tables that a study keeps beside its cells' results, as figures read them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.prediction_captions import reason_for_none
 from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
@@ -16,7 +17,7 @@ from fedgrid.files import read_table
 
 COOPERATION, REPRESENTATIONS = "cooperation", "representations"
 """Kinds of artifacts: matrices between clients, and the features of test images."""
-LAST = "last"
+LAST: Literal["last"] = "last"
 """A round of the option `rounds`: the last one that is kept."""
 MATRIX_WORDS = {
     "graph": "cooperation weights",
@@ -64,7 +65,7 @@ def predictions_of(results: Results, data: str) -> Tallies:
     """
     results.heterogeneities(data)
     predictions = tallies(results, data)
-    if not predictions.of_cells:
+    if not predictions.by_cell:
         raise Undrawn(f"Nothing is drawn, because {reason_for_none(predictions)}.")
     return predictions
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from fedgrid.errors import UserError
 from fedgrid.files import replacing, write_text
 
-LARGEST = 200_000
+LARGEST_DRAWING = 200_000
 """Bytes of a drawing above which a page takes an image of points."""
 RASTER, DPI = ".png", 144
 NARROW, COLOURS = ".narrow.svg", ".colours"
@@ -46,6 +46,10 @@ POSITIONS = re.compile(r'^(?:.* d=")?[MLCQ] [-\d. ]+$', re.MULTILINE)
 """Lines of a drawing's paths, which matplotlib writes to millionths of a point; hundredths make a smaller file."""
 
 
+Drawn = tuple[Figure, str, str]
+"""A figure, its title and its caption."""
+
+
 class Undrawn(UserError):
     """A figure for which there is nothing to draw; the message says why."""
 
@@ -63,7 +67,7 @@ def columns_of_panels(panels: int) -> int:
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
     """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below.
 
-    Of a drawing above `LARGEST`, an image of points too if it is smaller: pages take that.
+    Of a drawing above `LARGEST_DRAWING`, an image of points too if it is smaller: pages take that.
     """
     write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
     write_forms(figure, stem, title)
@@ -75,7 +79,7 @@ def write_forms(figure: Figure, stem: Path, title: str) -> None:
         write_figure(figure, Path(f"{stem}.{form}"), title)
     svg, points = Path(f"{stem}.svg"), Path(f"{stem}{RASTER}")
     points.unlink(missing_ok=True)
-    if svg.stat().st_size > LARGEST:
+    if svg.stat().st_size > LARGEST_DRAWING:
         write_figure(figure, points, title)
         if points.stat().st_size > svg.stat().st_size:
             points.unlink()

@@ -1,18 +1,24 @@
 """Hyperparameters and protocol as a table; it needs no cells."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.settings import column_names, flattened, setting_text
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 
 PROTOCOL = "Protocol"
 
 
-def settings(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+    needs_cells = False
+
+
+def make_table(results: Results, options: Options) -> Table:
     """One row a setting: whose it is (protocol or the row's name), where it holds, its name and its value."""
     table = pd.DataFrame(entries(results), columns=["of", "where", "setting", "value"])
     somewhere = bool(table["where"].any())

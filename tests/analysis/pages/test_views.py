@@ -2,12 +2,13 @@
 
 import pytest
 
+from fedgrid.analysis.pages.views import views
 from fedgrid.analysis.scores.results import PAPERS
 from fedgrid.analysis.scores.summary import summary
-from fedgrid.analysis.tables.views import views
+from fedgrid.analysis.tables.accuracy import Options
 
 TRAINED = "accuracy_trained"
-OPTIONS = {"std": True, "ranks": True}
+OPTIONS = Options(std=True, ranks=True)
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What several figures share: looks, lines, panels, and what they read."""

@@ -1,0 +1,1 @@
+"""What several tables share: grids of text, and rows by column."""

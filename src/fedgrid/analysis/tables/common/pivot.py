@@ -1,0 +1,188 @@
+"""Results as rows × columns × statistics: what every table of methods by data set and heterogeneity is printed from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.footnotes import Footnotes
+from fedgrid.analysis.prose.phrases import decimals, percent
+from fedgrid.analysis.scores import domains as of_domains
+from fedgrid.analysis.scores.comparisons import ROUNDING
+from fedgrid.analysis.scores.domains import Column
+from fedgrid.analysis.scores.results import COLUMN, Results, choose
+from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, summary
+from fedgrid.analysis.tables.common.grid import Entry, Grid, levels
+
+AVERAGED = "Averaged"
+"""Name of the row with the mean over rows."""
+DASHES = ("missing", "unscored", *SCORED, *NOTHING_YET)
+"""Statuses of entries that are a dash; of others without a score the status itself is printed."""
+NAMES = {of_domains.AVERAGE: "Avg."}
+"""Domain → its words in a header, where they are others."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number of every entry of an accuracy table, which has a column of its own below each data set's."""
+
+    value: str
+    "Its column in `scores.summary`, a fraction."
+    header: str
+    rank: str
+    "The column of `Pivot.table` with its rank within a column."
+    sentence: str = ""
+    "What it is, for the caption; without its full stop, as the mean over seeds may follow."
+    marks: str = ""
+    "A sentence on the ranks, where the lowest number is the first."
+
+    def explained(self, several: bool) -> str:
+        """The sentence on it, where there are `several` seeds or one."""
+        return self.sentence + (", mean over seeds." if several else ".")
+
+
+STATISTICS = {
+    "accuracy": Statistic("accuracy", "Acc. (%)", "rank"),
+    "std": Statistic(
+        "std_clients",
+        "Std. over clients (%)",
+        "rank_std_clients",
+        "Std. over clients: population standard deviation",
+        "In a column of the std over clients, marks go to the lowest.",
+    ),
+}
+"""Option of the accuracy table → the numbers that it adds; the accuracies, which come first, are always there."""
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """The numbers of a study, as fractions.
+
+    `rows` are label → name. `table` is indexed by `ENTRY` and has the columns of `scores.summary`, the ranks of all
+    `STATISTICS`, `best` (whether it is the highest of several) and, where asked for, `delta` (difference of the
+    accuracy to one row's). `averaged` is indexed by column and has the mean of each of `STATISTICS` over those rows
+    that have a value.
+    """
+
+    rows: dict[str, str]
+    columns: list[Column]
+    table: pd.DataFrame
+    averaged: pd.DataFrame
+
+    def tidy(self, averaged: bool) -> pd.DataFrame:
+        """One row an entry, and those of the row Averaged where asked for; without domains where there are none."""
+        table = self.table.drop(columns="best").reset_index()
+        if averaged:
+            means = self.averaged.reset_index().assign(label=AVERAGED, status="averaged", supported=False)
+            table = pd.concat([table, means], ignore_index=True)
+        without_domains = all(domain == of_domains.EVERY for *_, domain in self.columns)
+        return table.drop(columns="domain") if without_domains else table
+
+
+def pivot(results: Results, domains: bool = False, delta: str | None = None) -> Pivot:
+    """The numbers of a study; `domains` makes a column a domain, `delta` is the name of the row to compare with.
+
+    Raises `UserError` when there is no such row.
+    """
+    table = summary(results, domains).set_index(ENTRY)
+    for statistic in (statistic for statistic in STATISTICS.values() if statistic.marks):
+        table[statistic.rank] = lowest_first(table.loc[table["status"] == "ok", statistic.value])
+    ranked = table["rank"].groupby([*COLUMN, "domain"]).transform("count")
+    table["best"] = (table["rank"] == 1).fillna(False).astype(bool) & (ranked > 1)
+    printed = table[table["status"].isin(SCORED)]
+    columns = of_domains.columns(results, domains)
+    by_column = printed.groupby([*COLUMN, "domain"])[[statistic.value for statistic in STATISTICS.values()]].mean()
+    averaged = by_column.reindex(pd.MultiIndex.from_tuples(columns, names=[*COLUMN, "domain"]))
+    if delta is not None:
+        choose(delta, list(results.names.values()), "row")
+        label = next(label for label, name in results.names.items() if name == delta)
+        there = printed.loc[printed.index.get_level_values("label") == label, "accuracy"].droplevel("label")
+        table["delta"] = printed["accuracy"] - there.reindex(printed.index.droplevel("label")).to_numpy()
+    return Pivot(results.names, columns, table, averaged)
+
+
+def column_name(results: Results, data: str, heterogeneity: str, domain: str) -> str:
+    """A column in a sentence: data set, heterogeneity, and domain if it is one."""
+    return ", ".join(filter(None, [*results.titles(data, heterogeneity), NAMES.get(domain, domain)]))
+
+
+def points(fraction: float) -> str:
+    """A difference of fractions, in points with a sign."""
+    return decimals(100 * fraction, signed=True)
+
+
+def lowest_first(values: pd.Series) -> pd.Series:
+    """Ranks within each column, from the lowest value on; equal values share a rank."""
+    rounded = (values / ROUNDING).round()
+    return rounded.groupby([*COLUMN, "domain"]).rank(method="min").astype("Int64")
+
+
+def heads(results: Results, columns: list[Column], statistics: list[str]) -> Iterator[tuple[str, ...]]:
+    """The names of all columns of a table from the top, for `grid.levels`: every column has all `statistics`."""
+    for data, heterogeneity, domain in columns:
+        for statistic in statistics:
+            yield *results.titles(data, heterogeneity), NAMES.get(domain, domain), statistic
+
+
+def without_number(status: str, notes: str) -> Entry:
+    """What is printed in place of a number: a dash, or the word for why there is none."""
+    return Entry(notes=notes) if status in DASHES else Entry(status, notes=notes)
+
+
+def printed_numbers(
+    results: Results,
+    entry: Mapping[str, Any],
+    notes: str,
+    shown: Sequence[Statistic] = (STATISTICS["accuracy"],),
+    ranks: bool = False,
+    delta: str = "",
+    means: Mapping[str, float] = {},
+) -> list[Entry]:
+    """The numbers `shown` of one entry of a `Pivot`: its accuracy with ± of several seeds and `delta`, then the others.
+
+    With marks of `ranks`, and with arrows where there are `means` over rows.
+    """
+    if entry["status"] not in SCORED:
+        return [without_number(entry["status"], notes), *[Entry()] * (len(shown) - 1)]
+    spread = f" ± {percent(entry['accuracy_std_seeds'])}" if len(results.study.seeds) > 1 else ""
+    marks = captions.RANK_MARKS if ranks else {}
+    entries = []
+    for number in shown:
+        behind = spread + delta if number.value == "accuracy" else ""
+        arrows = arrow(entry[number.value], means[number.value]) if means else ""
+        entries.append(Entry(percent(entry[number.value]) + behind + arrows, marks.get(entry[number.rank], "")))
+    italic = entry["best"] and not entry["supported"]
+    return [replace(entries[0], notes=notes, bold=entry["supported"], italic=italic), *entries[1:]]
+
+
+def arrow(value: float, mean: float) -> str:
+    """Whether a value is above or below the mean over rows."""
+    if abs(value - mean) < ROUNDING:
+        return ""
+    return " ↑" if value > mean else " ↓"
+
+
+def side_by_side(kinds: Mapping[str, tuple[Results, str]], ranks: bool, named: str) -> tuple[Pivot, pd.DataFrame, Grid]:
+    """The first of the `kinds` alone; one row an entry and kind, with `pivot`'s columns; and the table without caption.
+
+    `kinds` has results and a header by name; the first one's are the study's own. The tidy table has the kind's name in
+    a column called `named`.
+    """
+    results = next(iter(kinds.values()))[0]
+    pivoted = {name: pivot(of_kind) for name, (of_kind, _) in kinds.items()}
+    first = next(iter(pivoted.values()))
+    notes = Footnotes(results, first.table.reset_index())
+    columns = [(column, name) for column in first.columns for name in pivoted]
+    entries = {name: part.table.to_dict("index") for name, part in pivoted.items()}
+
+    def printed(label: str, column: Column, name: str) -> list[Entry]:
+        return printed_numbers(results, entries[name][label, *column], notes.letter(label, *column[:2]), ranks=ranks)
+
+    rows = [
+        (row, [entry for column in columns for entry in printed(label, *column)]) for label, row in first.rows.items()
+    ]
+    leaves = [(*results.titles(*column[:2]), kinds[name][1]) for column, name in columns]
+    tidy = pd.concat([part.tidy(averaged=False).assign(**{named: name}) for name, part in pivoted.items()])
+    return first, tidy, Grid("", "Method", levels(leaves), rows, notes.texts)
