@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from fedgrid.analysis.prose import origin
-from fedgrid.analysis.scores.cells import Cell, Commit, Costs, FinishedCell, Seconds
+from fedgrid.analysis.scores.cells import Cell, FinishedCell
 from fedgrid.analysis.scores.results import Results
+from fedgrid.grid.plan.cell_metadata import Commit, Costs, Seconds
 from fedgrid.grid.plan.manifest_model import RowDescription, StudyDescription
 
 COMMIT = Commit("0123abcd", clean=True)

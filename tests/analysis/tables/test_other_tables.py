@@ -7,11 +7,11 @@ import pytest
 from toys import make_table
 
 from fedgrid.analysis.pages.table_set import shown_tables, write_tables
-from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.tables.bytes import parameter_counts
 from fedgrid.analysis.tables.common.grid import Entry, Grid, html, latex, markdown
 from fedgrid.errors import UserError
 from fedgrid.grid.costs.formulas import formula_value
+from fedgrid.grid.plan.cell_metadata import Sizes
 
 phases = partial(make_table, "phases")
 settings = partial(make_table, "settings")

@@ -124,11 +124,11 @@ class CellMetadata(CellResults):
 
     others: ClassVar[Any] = Mapping[str, Any]
     key: str
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(default_factory=dict)
     "The settings that the key covers; see `fedgrid.grid.plan.model.Cell.spec`."
-    modules: dict[str, str]
+    modules: dict[str, str] = field(default_factory=dict)
     "Of the code: digests by name."
-    finished: str
+    finished: str = ""
     "When: ISO 8601, UTC."
     clock: dict[str, list[float]] = field(default_factory=dict)
     "Seconds spent up to each round, by part."
