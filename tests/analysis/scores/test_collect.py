@@ -121,7 +121,9 @@ def test_a_cell_that_does_not_say_what_it_cost(toy):
     path = Path(toy.cells[0]["path"])
     rows, metadata = read_table(path)
     write_table(path, rows, {name: value for name, value in metadata.items() if name != "costs"})
-    with pytest.raises(UserError, match=f"{path}: not results of this version of fedgrid .value: the key 'costs' is missing"):
+    with pytest.raises(
+        UserError, match=f"{path}: not results of this version of fedgrid .value: the key 'costs' is missing"
+    ):
         toy.results()
 
 
