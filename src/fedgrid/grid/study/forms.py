@@ -81,11 +81,9 @@ class Model(Open):
 class Search(Open):
     """Settings with the values to choose from on validation images; or switched off."""
 
-    grid: Annotated[Settings, Limits(filled=True)] = field(default_factory=dict)
-    seeds: Seeds = field(default_factory=list)
-    rungs: Annotated[list[Annotated[int, Limits(low=1)]], Limits(filled=True, unique=True)] = field(
-        default_factory=list
-    )
+    grid: Annotated[Settings, Limits(filled=True)] | None = None
+    seeds: Seeds | None = None
+    rungs: Annotated[list[Positive], Limits(filled=True, unique=True)] | None = None
 
 
 SearchOrNot = Annotated[Search, Limits(filled=True)] | bool
