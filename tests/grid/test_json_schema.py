@@ -28,6 +28,8 @@ WRONG = [
     {"claims": [{"says": "x", "metric": "accurracy"}]},
     {"claims": [{"says": "x", "within": ["a", 0]}]},
     {"artifacts": ["model"]},
+    {"search": {}},
+    {"search": {"grid": {}}},
 ]
 
 
