@@ -100,6 +100,9 @@ class Component:
         for name, kind in _nested(cast(Any, type(self))).items():  # which a specification holds as a mapping
             if isinstance(nested := getattr(self, name), Mapping):
                 object.__setattr__(self, name, kind(**nested))
+        for name, value in list(vars(self).items()):
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
@@ -188,7 +191,7 @@ def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 
 
 def _is_neutral(parameter: Mapping[str, Any], value: Any) -> bool:
-    return "since" in parameter and value == parameter["default"]
+    return "since" in parameter and _plain(value) == parameter["default"]
 
 
 def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tuple[str, Any]:

@@ -6,7 +6,7 @@ now, and a study that was edited and reverted is recognised.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
     about, cells = experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
-    common = next(iter(protocols.values()), asdict(experiment.listed[0].common) if experiment.listed else {})
+    common = next(iter(protocols.values()), encode(experiment.listed[0].common) if experiment.listed else {})
     return StudyDescription(
         name=study.name_of(experiment),
         title=about.title or experiment.id or study.name,
@@ -187,7 +187,7 @@ def _column(cell: Cell) -> Column:
 def _protocol(cell: Cell) -> dict[str, Any]:
     """How the cells of a column are trained, but for what is a row's own."""
     settings = ", ".join(f"{name}={value}" for name, value in cell.model.settings.items())
-    return {**asdict(cell.row.common), "model": ", ".join(filter(None, [cell.model.name, settings]))}
+    return {**encode(cell.row.common), "model": ", ".join(filter(None, [cell.model.name, settings]))}
 
 
 def _without_model(protocol: Settings) -> dict[str, Any]:
@@ -228,8 +228,8 @@ def _row(row: MethodRow) -> RowDescription:
 
 def _settings(row: MethodRow) -> dict[str, Any]:
     """A row's hyperparameters, and the training settings that are its own."""
-    common = asdict(row.common)
-    of_row = {f"training.{name}": value for name, value in asdict(row.training).items() if value != common[name]}
+    common = encode(row.common)
+    of_row = {f"training.{name}": value for name, value in encode(row.training).items() if value != common[name]}
     return {**row.component.settings, **of_row}
 
 

@@ -52,7 +52,7 @@ class Dataset(Open):
     """A data set with its settings."""
 
     name: str
-    label: Label = ""
+    label: Label | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Kind(Open):
     """A kind of heterogeneity with its settings."""
 
     partition: str | ImportedPartition
-    label: Label = ""
+    label: Label | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,8 @@ class Row(Reading, Open):
     """A method with its hyperparameters and its own settings of training, or external results."""
 
     method: str = ""
-    results: Texts = ""
-    title: Label = ""
+    results: Texts | None = None
+    title: Label | None = None
     training: Settings = field(default_factory=dict)
     search: SearchOrNot = False
 
@@ -105,7 +105,7 @@ class Rows(Open):
     """Rows by label, and a file with more of them."""
 
     others: ClassVar[Any] = Mapping[Label, Row | None]
-    include: Filled = ""
+    include: Filled | None = None
 
 
 Methods = str | Annotated[list[str | Rows], Limits(filled=True, unique=True)] | Annotated[Rows, Limits(filled=True)]
@@ -199,11 +199,11 @@ class StudyFile(Presentation, Protocol):
     data: Datasets = ""
     heterogeneity: Kinds = field(default_factory=list)
     results: Folder = "results"
-    data_root: Filled = ""
+    data_root: Filled | None = None
     download: bool = True
     compute: Section = field(default_factory=Section)
     "How cells are computed; see `fedgrid.settings.Compute`."
-    published: Filled = ""
+    published: Filled | None = None
     "CSV of printed numbers, beside the study's file."
     experiments: Annotated[Mapping[Id, Experiment | None], Limits(filled=True)] | None = None
     scales: Mapping[ScaleName, Scale | None] = field(default_factory=dict)
