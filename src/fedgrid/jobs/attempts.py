@@ -1,23 +1,41 @@
 """The machines that computed the rounds of an interrupted cell: noted beside its checkpoint, then in its results."""
 
+import platform
+import socket
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
+import fedgrid
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan.cell_metadata import Attempt, CellMetadata, Machine
 from fedgrid.grid.study.codec import Misfit, decode, encode
+from fedgrid.jobs import machine
+
+
+def this_machine(threads: int, executor: str, device: str) -> Machine:
+    """The libraries and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
+    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
+    versions |= {library: version(library) for library in ("torch", "numpy")}
+    hardware: dict[str, str | int] = {
+        "host": socket.gethostname(),
+        "cpu": machine.processor(),
+        "instructions": machine.instructions(),
+    }
+    hardware |= {"threads": threads, "executor": executor, "device": device}
+    return Machine(versions, hardware)
 
 
 class Attempts:
-    """The attempts at one cell; the present one runs on a `machine`."""
+    """The attempts at one cell; the `present` one runs on this machine."""
 
-    def __init__(self, checkpoint: Path, machine: Machine):
+    def __init__(self, checkpoint: Path, present: Machine):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
-        self.present = Attempt(machine.versions, machine.hardware, 0)
+        self.present = Attempt(present.versions, present.hardware, 0)
         self.earlier: list[Attempt] = []
 
     def begin(self, rounds: int) -> None:

@@ -34,8 +34,8 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.jobs import gpus, models_file
 from fedgrid.jobs.apart import job
-from fedgrid.jobs.attempts import Attempts, notes_of
-from fedgrid.jobs.machine import peak_memory, this_machine
+from fedgrid.jobs.attempts import Attempts, notes_of, this_machine
+from fedgrid.jobs.machine import peak_memory
 from fedgrid.jobs.other_rounds import attempts_before, continued, is_finished, origin, take
 from fedgrid.jobs.reporting import Report
 from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals

@@ -3,26 +3,12 @@
 import os
 import platform
 import resource
-import socket
 import sys
-from importlib.metadata import version
 from pathlib import Path
-
-import fedgrid
-from fedgrid.grid.plan.cell_metadata import Machine
 
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 SIMD = ("sse4", "avx", "fma", "amx", "asimd", "sve")
 "Prefixes of the names of instruction sets that computing uses."
-
-
-def this_machine(threads: int, executor: str, device: str) -> Machine:
-    """The libraries and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
-    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
-    versions |= {library: version(library) for library in ("torch", "numpy")}
-    hardware: dict[str, str | int] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
-    hardware |= {"threads": threads, "executor": executor, "device": device}
-    return Machine(versions, hardware)
 
 
 def processor() -> str:
