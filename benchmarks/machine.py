@@ -24,7 +24,7 @@ def hardware(device: str) -> str:
 def facts(device: str) -> dict[str, str]:
     """What a page says of the machine, by name."""
     revision = commit()
-    code = revision["id"][:12] + (", edited" if not revision["clean"] else "") if revision else "unknown"
+    code = revision.id[:12] + (", edited" if not revision.clean else "") if revision else "unknown"
     usual = {
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "torch": torch.__version__,

@@ -178,12 +178,12 @@ def _resolved(description: Mapping[str, Any], settings: Mapping[str, Any], path:
 
 
 def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The `settings` of a component as they enter keys: without those that came later and have their default.
+    """The `settings` of a component as they enter keys: plain, without those that came later and have their default.
 
     They may be those of an earlier version: a setting that had another name then is given today's.
     """
     renamed = {p["was"]: p["name"] for p in description["parameters"] if "was" in p}
-    named = {renamed.get(name, name): value for name, value in settings.items()}
+    named = {renamed.get(name, name): _plain(value) for name, value in settings.items()}
     parameters = {p["name"]: p for p in description["parameters"]}
     counted = {n: v for n, v in named.items() if not _is_neutral(parameters.get(n, {}), v)}
     nested = {n: identity(parameters[n], v) for n, v in counted.items() if isinstance(v, Mapping) and n in parameters}
@@ -191,7 +191,7 @@ def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 
 
 def _is_neutral(parameter: Mapping[str, Any], value: Any) -> bool:
-    return "since" in parameter and _plain(value) == parameter["default"]
+    return "since" in parameter and value == parameter["default"]
 
 
 def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tuple[str, Any]:

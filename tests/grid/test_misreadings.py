@@ -135,7 +135,7 @@ def test_settings_of_the_data_have_values_of_studies():
 @pytest.mark.parametrize("value", ["no", "0x10", "1_000"])
 def test_a_text_that_lacks_its_quotes(value):
     text = FOUR_CELLS.replace("data: digits", f"data: {{name: digits, label: {value}}}")
-    with pytest.raises(UserError, match=r"data\.label: expected a text, got \w+; put a text in quotes$"):
+    with pytest.raises(UserError, match=r"data\.label: expected a text or nothing, got \w+; put a text in quotes$"):
         planned_study(read(study(text)))
 
 

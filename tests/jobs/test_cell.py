@@ -48,4 +48,4 @@ def test_costs_hold_the_phases_that_a_method_names(metadata):
         "server",
         "evaluate",
     }
-    assert "phases" not in metadata(methods=["local"])["costs"]["seconds"]
+    assert metadata(methods=["local"])["costs"]["seconds"]["phases"] == {}

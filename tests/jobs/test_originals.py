@@ -10,7 +10,8 @@ from fedgrid.cli import cells
 from fedgrid.cli.main import main, parser
 from fedgrid.data.office10 import OfficeTen
 from fedgrid.engine.state.saving import Saving
-from fedgrid.files import read_json, read_metadata
+from fedgrid.files import read_json
+from fedgrid.grid.plan.cell_metadata import cell_metadata
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import dataset, originals
@@ -91,8 +92,8 @@ def test_a_cell_says_of_which_images_it_is_and_is_not_reused_on_others(copies, c
     one, twin = first.cells[0], other.cells[0]
     assert one.key == twin.key and one.partition.data.images_checksum != twin.partition.data.images_checksum
     trained(first, one)
-    metadata = read_metadata(one.file)
-    assert metadata["images"] == one.partition.data.images_checksum
+    metadata = cell_metadata(one.file)
+    assert metadata.images == one.partition.data.images_checksum
     assert not one.is_of_other_images(metadata) and twin.is_of_other_images(metadata)
     twin.file.parent.mkdir(parents=True)
     shutil.copy(one.file, twin.file)

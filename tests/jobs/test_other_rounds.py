@@ -37,7 +37,7 @@ def test_twenty_rounds_become_forty(folder):
     assert other_rounds_sentences(planned.cells) == ["1 cell continues after round 1, from kept states"]
     cell, (table, metadata) = train(planned)
     assert cell.key == whole.key and table.equals(expected)
-    assert metadata["continued"] == {"after": 1, "key": study(2).cells[0].key}
+    assert metadata["continued"] == {"after": 1, "key": study(2).cells[0].key, "adopted": []}
     assert "continued" not in read_metadata(whole.file)
     assert other_rounds_sentences(planned.cells) == []
     _, (again, about) = train(study(9))  # from the longest

@@ -62,15 +62,15 @@ class Commit:
 class Machine:
     """The libraries and the hardware that computed something."""
 
-    versions: dict[str, str]
-    hardware: dict[str, Any]
+    versions: dict[str, str] = field(default_factory=dict)
+    hardware: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Attempt(Machine):
     """An attempt at a cell, which continued after so many rounds."""
 
-    after: int
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class CellResults(Machine):
 
     status: str
     reason: str = ""
-    score: str
+    score: str = ""
     "The point of a round at which its method's paper scores it."
     rounds: int
     costs: Costs

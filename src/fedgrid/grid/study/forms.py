@@ -186,7 +186,7 @@ class Part(Protocol):
 
     data: Datasets
     heterogeneity: Kinds
-    methods: Methods
+    methods: Methods = field()  # without the default that it has above
 
 
 @dataclass(frozen=True, kw_only=True)
