@@ -25,9 +25,9 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.api.study_file import read_study
-from fedgrid.files import read_metadata
 from fedgrid.grid.costs.forecast import Loads, seconds
 from fedgrid.grid.costs.measured import cost_of, precedents
+from fedgrid.grid.plan.cell_metadata import CellMetadata, cell_metadata
 from fedgrid.grid.study.canonical import canonical
 from fedgrid.jobs.calibration import speed
 from fedgrid.jobs.machine import processor
@@ -37,7 +37,7 @@ CELLS, PAPERS = ROOT / "benchmarks/cells/small", ROOT / "config/papers"
 RESULTS = ROOT / "benchmarks/results/forecast-error.csv"
 SECONDS_A_TRIAL = 2.0
 "Of calibration."
-Finished = dict[Path, dict[str, Any]]
+Finished = dict[Path, CellMetadata]
 "Metadata of finished cells by the file of their results."
 
 
@@ -47,9 +47,9 @@ def unpacked(folder: Path) -> Finished:
         with tarfile.open(archive) as cells:
             cells.extractall(folder, filter="data")
     files = [file for file in folder.rglob("s*-*.parquet") if file.name.count(".") == 1]
-    finished = {file: read_metadata(file) for file in files}
+    finished = {file: cell_metadata(file) for file in files}
     for file, head in finished.items():
-        time = datetime.fromisoformat(head["finished"]).timestamp()
+        time = datetime.fromisoformat(head.finished).timestamp()
         os.utime(file, (time, time))
     return finished
 
@@ -57,14 +57,14 @@ def unpacked(folder: Path) -> Finished:
 def ratios_of_measured(finished: Finished) -> Iterator[float]:
     """Actual over forecast seconds of each cell that finished after another one like it."""
     for file, head in finished.items():
-        earlier = precedents(file, head["spec"], lambda other, end=head["finished"]: other["finished"] < end)
-        if forecast := cost_of(earlier, head["rounds"]):
+        earlier = precedents(file, head.spec, lambda other, end=head.finished: other.finished < end)
+        if forecast := cost_of(earlier, head.rounds):
             yield _seconds(head) / forecast.seconds
 
 
 def ratios_of_counted(finished: Finished) -> Iterator[float]:
     """Actual over forecast seconds of each cell that was trained on a processor like this one."""
-    by_spec = {_described(head["spec"]): head for head in finished.values() if head["hardware"]["cpu"] == processor()}
+    by_spec = {_described(head.spec): head for head in finished.values() if head.hardware["cpu"] == processor()}
     loads, speeds = Loads(), {}
     for paper in sorted(PAPERS.glob("*.yaml")):
         study = read_study(paper, "small")
@@ -83,9 +83,8 @@ def _described(spec: Mapping[str, Any]) -> str:
     return canonical({**spec, "partition": {**partition, "data": data}})
 
 
-def _seconds(head: Mapping[str, Any]) -> float:
-    total: float = head["costs"]["seconds"]["total"]
-    return total
+def _seconds(head: CellMetadata) -> float:
+    return head.costs.seconds.total
 
 
 def table(ratios: Mapping[str, list[float]]) -> pd.DataFrame:

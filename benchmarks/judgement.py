@@ -81,7 +81,7 @@ def of_earlier(content: Manifest, kept: dict[str, StoredResults | None]) -> Mani
             cells.append(cell)
         else:
             artifacts = {kind: file for kind, file in stored.artifacts.items() if file.is_file()}
-            cells.append(replace(cell, key=stored.key, path=stored.file, kept=artifacts))
+            cells.append(replace(cell, key=stored.metadata.key, path=stored.file, kept=artifacts))
     return replace(content, cells=cells, absent=absent)
 
 

@@ -27,9 +27,9 @@ from fedgrid.analysis.papers.agreement import averaged, between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
-from fedgrid.grid.costs.measured import facts
 from fedgrid.grid.earlier.other_code import newest_under_other_code
 from fedgrid.grid.earlier.stored import StoredResults
+from fedgrid.grid.plan.cell_metadata import known_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.printed import read_printed
@@ -75,7 +75,7 @@ def keep_cells(studies: Iterable[Study], archives: Path) -> None:
                 if results := newest(cell, cell.store):
                     listed.append(described(results) | {"experiments": name})
                     files = [file for kind, file in results.artifacts.items() if kind not in HEAVY and file.is_file()]
-                    packed.setdefault(results.key, {name: [results.file, *files]})
+                    packed.setdefault(results.metadata.key, {name: [results.file, *files]})
     of_experiment: dict[str, list[Path]] = {}
     for (experiment, files), *_ in (by_experiment.items() for by_experiment in packed.values()):
         of_experiment.setdefault(experiment, []).extend(files)
@@ -93,7 +93,7 @@ def keep_cells(studies: Iterable[Study], archives: Path) -> None:
 def newest(cell: Cell, store: Path) -> StoredResults | None:
     """The results of a cell in a store: those of today's code, or else the newest ones of other code."""
     file = store / cell.file.relative_to(cell.store)
-    if file.is_file() and (metadata := facts(file)):
+    if file.is_file() and (metadata := known_metadata(file)):
         return StoredResults(cell, file, metadata)
     return newest_under_other_code(cell, store)
 
@@ -166,15 +166,15 @@ def unpack(scale: str, folder: Path) -> None:
 def described(results: StoredResults) -> dict[str, Any]:
     """The results of a cell in the list."""
     cell, metadata = results.cell, results.metadata
-    commit = (metadata["commit"] or {}).get("id", "")  # none of a checkout that git does not know
+    commit = metadata.commit.id if metadata.commit else ""  # none of a checkout that git does not know
     return {
-        "key": results.key,
+        "key": results.metadata.key,
         "method": cell.row.component.name,
         "data": cell.partition.data.label,
         "heterogeneity": cell.partition.label,
         "seed": cell.seed,
-        "status": metadata["status"],
-        "seconds": round(metadata["costs"]["seconds"]["total"], 1),
+        "status": metadata.status,
+        "seconds": round(metadata.costs.seconds.total, 1),
         "commit": commit[:12],
     }
 

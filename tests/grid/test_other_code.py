@@ -53,7 +53,7 @@ def test_results_under_other_code_are_found_by_their_settings(study):
     assert newest_under_other_code(plain) is None
     file = make_earlier(plain)
     results = newest_under_other_code(plain)
-    assert (results.file, results.key, edited_modules(results)) == (file, plain.key[::-1], {"fedgrid.tree"})
+    assert (results.file, results.metadata.key, edited_modules(results)) == (file, plain.key[::-1], {"fedgrid.tree"})
     assert newest_under_other_code(momentum) is None
 
 
