@@ -45,7 +45,8 @@ def test_group_norm_is_torch_group_norm(shape, memory_format):
 def test_group_norm_of_one_value_a_group_is_the_bias():
     layer = GroupNorm(8, 8)
     layer.load_state_dict({"weight": torch.ones(8), "bias": torch.arange(8.0)})
-    assert_close(layer(torch.randn(1, 8)), torch.arange(8.0).unsqueeze(0))
+    x = torch.linspace(-0.1, 0.1, 8).unsqueeze(0)  # x·rstd − x·rstd, in which rstd is 316, rounds by 2e-5·|x|
+    assert_close(layer(x), torch.arange(8.0).unsqueeze(0))
 
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
