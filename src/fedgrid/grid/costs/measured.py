@@ -11,7 +11,7 @@ from typing import Any
 
 from fedgrid.grid.plan.cell_metadata import CellMetadata, known_metadata
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.catalog import known_description
 from fedgrid.partition.base import Partition
 from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
@@ -86,7 +86,7 @@ def size_of_artifact(cell: Cell, kind: str) -> float | None:
 
 def precedents_of(cell: Cell) -> list[Precedent]:
     """As `precedents`, for a planned cell, whose kind of partition says which of its settings decide costs."""
-    partition = description("partition", cell.partition.component.reference)
+    partition = known_description("partition", cell.partition.component.reference)
     return precedents(cell.file, cell.spec, cost_settings=partition["facts"]["cost_settings"])
 
 

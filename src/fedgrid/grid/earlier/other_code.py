@@ -9,7 +9,7 @@ from fedgrid.components import identity
 from fedgrid.grid.earlier.stored import StoredResults, other_results
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.catalog import known_description
 from fedgrid.grid.study.ledger import ENGINE, edited
 from fedgrid.grid.study.model import Configured, Settings
 from fedgrid.grid.study.sources import Sources, is_ours
@@ -62,15 +62,11 @@ def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:
 
 def _today(kind: str, component: Configured, spec: Mapping[str, Any]) -> dict[str, Any]:
     """A component's part of a specification, with its settings as they enter today's keys."""
-    return {**spec, "settings": identity(_description(kind, component.reference), spec["settings"])}
+    return {**spec, "settings": identity(known_description(kind, component.reference), spec["settings"])}
 
 
 def _backbone(data: Mapping[str, Any]) -> dict[str, Settings]:
     return {"backbone": identity_of_backbone(data["backbone"])} if "backbone" in data else {}
-
-
-_description = functools.cache(description)
-"Components do not change while a command runs."
 
 
 @functools.cache

@@ -4,6 +4,7 @@ Describing a method means importing torch, which takes seconds; a workflow reads
 descriptions are kept as JSON in the user's cache, under the fingerprint of the files that they describe.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -40,6 +41,12 @@ def description(kind: str, reference: str) -> dict[str, Any]:
         with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
             write_json(cached, facts)
     return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
+
+
+@functools.cache
+def known_description(kind: str, reference: str) -> dict[str, Any]:
+    """As `description`, looked up once in a process: for what goes through many cells of components already planned."""
+    return description(kind, reference)
 
 
 def _fingerprint(kind: str, reference: str, module: str, file: Path | None) -> str:
