@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fedgrid.grid.earlier.circumstances import NOT_RECORDED, Circumstances
-from fedgrid.grid.plan.cell_metadata import Machine
+from fedgrid.grid.plan.cell_metadata import Platform
 
 HERE = Circumstances("EPYC", "avx2 avx512f", 1, "loop", "cpu", "2.6", "2.1")
 
@@ -20,5 +20,5 @@ def test_every_difference_is_named():
 
 def test_an_instruction_set_that_was_not_recorded_is_no_difference():
     hardware = {"cpu": "EPYC", "threads": 1, "executor": "loop", "device": "cpu"}
-    unrecorded = Circumstances.of(Machine({"torch": "2.6", "numpy": "2.1"}, hardware))
+    unrecorded = Circumstances.of(Platform({"torch": "2.6", "numpy": "2.1"}, hardware))
     assert unrecorded.instructions == NOT_RECORDED and unrecorded.differences(HERE) == []

@@ -7,7 +7,7 @@ from fedgrid.api.explanation import explain
 from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
-from fedgrid.grid.plan.cell_metadata import CellMetadata, Costs, Machine, Seconds, cell_metadata
+from fedgrid.grid.plan.cell_metadata import CellMetadata, Costs, Platform, Seconds, cell_metadata
 from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
@@ -19,7 +19,7 @@ ROUNDS = 4
 
 def described(name):
     hardware = {"host": "node", "cpu": name, "instructions": "", "threads": 1, "executor": "auto", "device": "cpu"}
-    return Machine({"torch": "2.6", "numpy": "2"}, hardware)
+    return Platform({"torch": "2.6", "numpy": "2"}, hardware)
 
 
 def begun(checkpoint, name, rounds):

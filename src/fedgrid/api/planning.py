@@ -15,7 +15,6 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import gpus, machine
-from fedgrid.jobs.gpus import cells_on_a_gpu
 
 
 @dataclass(frozen=True)
@@ -119,5 +118,5 @@ def _machine(cores: int | None, studies: Iterable[Study]) -> Machine:
     """Where the studies run; a GPU that is not here counts as one."""
     if cores is not None and cores < 1:
         raise UserError(f"--cores: must be at least 1, got {cores}")
-    share = min(cells_on_a_gpu(study.compute) for study in studies)
+    share = min(gpus.cells_on_a_gpu(study.compute) for study in studies)
     return Machine(cores or machine.cores(), gpus.gpu_slots(share) or share, share)

@@ -178,7 +178,7 @@ def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
     from fedgrid.suite.subjects import subject
 
     kind, cls = subject(reference)
-    about = describe(cls)  # raises UserError where a function is missing, or a setting's type is none of a study's
+    about = describe(cls)  # raises UserError where a function is missing, or no study can hold a setting's type
     if kind == "methods":
         if settings:
             raise UserError("--set: methods are checked with their defaults and with the settings of their identities")

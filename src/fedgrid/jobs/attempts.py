@@ -12,12 +12,12 @@ import fedgrid
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.earlier.circumstances import Circumstances
-from fedgrid.grid.plan.cell_metadata import Attempt, CellMetadata, Machine
+from fedgrid.grid.plan.cell_metadata import Attempt, CellMetadata, Platform
 from fedgrid.grid.study.codec import Misfit, decode, encode
 from fedgrid.jobs import machine
 
 
-def this_machine(threads: int, executor: str, device: str) -> Machine:
+def this_machine(threads: int, executor: str, device: str) -> Platform:
     """The libraries and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {library: version(library) for library in ("torch", "numpy")}
@@ -27,13 +27,13 @@ def this_machine(threads: int, executor: str, device: str) -> Machine:
         "instructions": machine.instructions(),
     }
     hardware |= {"threads": threads, "executor": executor, "device": device}
-    return Machine(versions, hardware)
+    return Platform(versions, hardware)
 
 
 class Attempts:
     """The attempts at one cell; the `present` one runs on this machine."""
 
-    def __init__(self, checkpoint: Path, present: Machine):
+    def __init__(self, checkpoint: Path, present: Platform):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
         self.present = Attempt(present.versions, present.hardware, 0)
         self.earlier: list[Attempt] = []

@@ -25,7 +25,7 @@ from fedgrid.errors import Damaged, UserError, complain, say
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.earlier.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
-from fedgrid.grid.plan.cell_metadata import CellMetadata, Commit, Costs, KeptState, Machine, Seconds, Sizes
+from fedgrid.grid.plan.cell_metadata import CellMetadata, Commit, Costs, KeptState, Platform, Seconds, Sizes
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
@@ -182,7 +182,7 @@ def _domains(partition: Path) -> list[str | None]:
     return domains_of_clients(table, about["clients"])
 
 
-def _metadata(cell: Cell, machine: Machine, counted: dict[str, str], computed: Computed) -> CellMetadata:
+def _metadata(cell: Cell, machine: Platform, counted: dict[str, str], computed: Computed) -> CellMetadata:
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
@@ -225,10 +225,12 @@ def _has_intact_results(cell: Cell, out: Path) -> bool:
         read_table(out)
         for kind, file in cell.kept_beside(out).items():
             _check_artifact(kind, file)
-    except UserError as error:
-        if isinstance(error, Damaged) or out == cell.file:  # a file of the store is made again
-            return False
-        raise
+    except Damaged:
+        return False
+    except UserError:
+        if out != cell.file:  # a file of the store is made again
+            raise
+        return False
     return True
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedgrid.grid.plan.cell_metadata import Machine
+from fedgrid.grid.plan.cell_metadata import Platform
 
 NOT_RECORDED = "not recorded"
 "The instruction set of results from before it was recorded."
@@ -24,7 +24,7 @@ class Circumstances:
     "The circumstances of earlier attempts, in words, if they differ; see `fedgrid.jobs.attempts`."
 
     @classmethod
-    def of(cls, machine: Machine) -> "Circumstances":
+    def of(cls, machine: Platform) -> "Circumstances":
         """The circumstances of a machine with its libraries, such as that of results."""
         hardware, versions = machine.hardware, machine.versions
         instructions = hardware.get("instructions", NOT_RECORDED)

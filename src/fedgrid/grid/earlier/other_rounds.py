@@ -41,12 +41,12 @@ def continuation(cell: Cell) -> tuple[StoredResults | None, str]:
 
 def _obstacle(cell: Cell, run: StoredResults) -> str:
     """Why a cell cannot continue from the state of a shorter run; empty where it can."""
-    kept = run.metadata.state
-    if not kept or not run.state.is_file():
+    state = run.metadata.state
+    if not state or not run.state.is_file():
         return NOT_KEPT
     if "cooperation" in cell.artifacts and not run.file.with_suffix(ARTIFACTS["cooperation"]).is_file():
         return WITHOUT_MATRICES
-    return next(iter(kept.reads), "")
+    return next(iter(state.reads), "")
 
 
 def longer_run(cell: Cell) -> StoredResults | None:

@@ -59,7 +59,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Platform:
     """The libraries and the hardware that computed something."""
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Attempt(Machine):
+class Attempt(Platform):
     """An attempt at a cell, which continued after so many rounds."""
 
     after: int = 0
@@ -99,7 +99,7 @@ class Taken:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellResults(Machine):
+class CellResults(Platform):
     """What results say of themselves, even if training diverged; None for what those of earlier releases do not say."""
 
     status: str
@@ -160,7 +160,7 @@ def read_results(file: Path) -> tuple[pa.Table, CellMetadata]:
 
 
 def cell_metadata(file: Path) -> CellMetadata:
-    """What a file of results says; UserError where it cannot be read, or is none of this version's."""
+    """What a file of results says; UserError where it cannot be read, or decoded by this version."""
     return _decoded(read_metadata(file), file)
 
 

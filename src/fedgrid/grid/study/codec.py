@@ -1,7 +1,7 @@
 """Dataclasses from plain values, of a study's YAML or of a JSON file, and back, by their type hints.
 
 A hint may be a dataclass, list, tuple, dict with texts as keys, Path, Literal, a union, str, int, float, bool, None or
-Any, nested at will, and ``Annotated`` with `Limits`. An absent key takes the
+Any, nested at will, and ``Annotated`` with `Limits`, which are those of the plain value. An absent key takes the
 default of its field, so that what an earlier version wrote can still be read. What does not fit is a `Misfit`, which
 knows its path.
 """
@@ -27,9 +27,10 @@ SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
 }
 "Hint → its words in errors, and the types of plain values that fit."
 LISTS, MAPPINGS = (list, tuple, Sequence), (dict, Mapping)
-RAW, KEY, SHARED = "raw", "key", "shared"
-"""Metadata of a field: it is the very mapping that the dataclass is made from; its key, where that is not its name.
-The key of the number of a `Shared` value."""
+RAW, KEY = "raw", "key"
+"Metadata of a field: it is the very mapping that the dataclass is made from; its key, where that is not its name."
+SHARED = "shared"
+"The key of the number of a `Shared` value."
 
 
 class Limits(dict[str, Any]):
@@ -146,7 +147,7 @@ class _Decoder:
             return value
         if origin is Annotated:
             decoded = self.decode(arguments[0], value)
-            _check_limits(value if isinstance(value, Mapping | list) else decoded, arguments[1])
+            _check_limits(value, arguments[1])
             return decoded
         if origin in (Union, UnionType):
             return self.decode_union(arguments, value)

@@ -83,7 +83,7 @@ def _limited(schema: dict[str, Any], limits: Mapping[str, Any], forms: dict[str,
     if "choices" in limits:
         named["enum"] = list(limits["choices"])
     if "pattern" in limits:
-        named |= {"pattern": f"^({limits['pattern']})$", "description": limits["form"]}
+        named["pattern"] = f"^({limits['pattern']})$"
     if limits.get("filled"):
         form = forms[schema["$ref"].removeprefix("#/$defs/")] if "$ref" in schema else schema
         named[LEAST[form["type"]]] = 1
