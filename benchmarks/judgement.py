@@ -24,12 +24,12 @@ from fedgrid.errors import UserError
 from fedgrid.files import write_json
 from fedgrid.grid.earlier.stored import StoredResults
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import Cell, Manifest
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.codec import encode
 from fedgrid.jobs.partition import prepare
 
-ABSENT = Absence("missing")
+ABSENT = "missing"
 """The state of cells that are not kept."""
 
 
@@ -72,17 +72,15 @@ def with_kept(study: Study, experiment: Experiment, store: Path) -> tuple[Manife
 
 def of_earlier(content: Manifest, kept: dict[str, StoredResults | None]) -> Manifest:
     """The manifest with kept cells in place of the planned ones."""
-    absent = dict(content.absent)
-    cells: list[ListedCell] = []
+    cells: list[Cell] = []
     for cell in content.cells:
         stored = kept.get(cell.key)
         if stored is None:
-            absent.setdefault(cell.key, ABSENT)
-            cells.append(cell)
+            cells.append(replace(cell, status=cell.status or ABSENT))
         else:
             artifacts = {kind: file for kind, file in stored.artifacts.items() if file.is_file()}
             cells.append(replace(cell, key=stored.metadata.key, path=stored.file, kept=artifacts))
-    return replace(content, cells=cells, absent=absent)
+    return replace(content, cells=cells)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

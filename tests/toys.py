@@ -29,7 +29,6 @@ class Study:
         self.folder = folder
         self.cells: list[dict] = []
         self.published: list[dict[str, str]] = []
-        self.absent: dict[str, dict[str, str]] = {}
         self.study = {
             "name": "toy",
             "title": "Toy study",
@@ -121,8 +120,8 @@ class Study:
 
     def without(self, label: str, heterogeneity: str, seed: int, reason: str, data: str = "digits") -> None:
         """Add a cell that cannot be computed here."""
-        key, _ = self.plan(label, heterogeneity, seed, data)
-        self.absent[key] = {"status": "unavailable", "reason": reason}
+        self.plan(label, heterogeneity, seed, data)
+        self.cells[-1] |= {"status": "unavailable", "reason": reason}
 
     def prints(self, row: str, value: str, metric: str = "accuracy", **coordinates: str) -> None:
         """Add a printed number, by default on digits, split "dir"."""
@@ -143,7 +142,7 @@ class Study:
     @property
     def content(self) -> dict[str, Any]:
         """What its manifest says, as plain values."""
-        return {name: getattr(self, name) for name in ("study", "published", "absent", "cells")}
+        return {name: getattr(self, name) for name in ("study", "published", "cells")}
 
     @property
     def manifest(self) -> Manifest:

@@ -9,16 +9,15 @@ from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.files import read_table
-from fedgrid.grid.plan.manifest_model import Absence
 
 KILLED = "was killed, by the system for lack of memory or by hand (it held 900 MB), in round 1 of 2"
 
 
 def without(study, states):
-    """`absent` of those cells of a study that `states` names: (label, heterogeneity, seed) → status."""
+    """The manifest of a study without those cells that `states` names: (label, heterogeneity, seed) → status."""
     named = {(cell["label"], cell["heterogeneity"], cell["seed"]): cell["key"] for cell in study.cells}
     reasons = {"failed": KILLED}
-    return {named[name]: Absence(status, reasons.get(status, "")) for name, status in states.items()}
+    return study.manifest.without({named[name]: (why, reasons.get(why, "")) for name, why in states.items()})
 
 
 SOME = {
@@ -38,7 +37,7 @@ SOME = {
 def made(study, states, name="partial"):
     """The folder `name` with the partial report of a study without some cells."""
     with partial.made_anew(study.folder / name) as folder:
-        build.write(study.manifest, folder, "config/study.yaml", without(study, states))
+        build.write(without(study, states), folder, "config/study.yaml")
     return study.folder / name
 
 
@@ -141,8 +140,8 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     toy.study["data"]["letters"] = "Letters"
     for seed in range(3):
         toy.cell("local", "dir", seed, {2: [0.5, 0.5]}, data="letters")
-    absent = {cell["key"]: Absence("missing") for cell in toy.cells if cell["data"] == "letters"}
-    build.write(toy.manifest, toy.folder / "partial", "x.yaml", absent)
+    absent = {cell["key"]: ("missing", "") for cell in toy.cells if cell["data"] == "letters"}
+    build.write(toy.manifest.without(absent), toy.folder / "partial", "x.yaml")
     assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
     results = load(toy.folder / "partial/results.parquet")
     draw_figure("curves", results, "letters")  # asked for all the same, it is empty

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from fedgrid.analysis.prose import origin
-from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results
 from fedgrid.grid.plan.cell_metadata import Commit, Costs, Seconds
-from fedgrid.grid.plan.manifest_model import RowDescription, StudyDescription
+from fedgrid.grid.plan.manifest_model import Cell, RowDescription, StudyDescription
 
 COMMIT = Commit("0123abcd", clean=True)
 NAMES = {"key": "k", "label": "fedavg", "method": "fedavg", "data": "digits", "heterogeneity": "dir", "seed": 0}

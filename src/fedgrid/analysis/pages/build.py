@@ -4,7 +4,7 @@ Run as ``python -m fedgrid.analysis.pages.build MANIFEST``; the output lies besi
 """
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedgrid.analysis.figures.common.style import Undrawn
@@ -17,20 +17,18 @@ from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results
 from fedgrid.command import run
 from fedgrid.files import write_text
-from fedgrid.grid.plan.manifest_model import Absence, Manifest, read_manifest
+from fedgrid.grid.plan.manifest_model import Manifest, read_manifest
 
 
-def write(
-    manifest: Manifest, folder: Path, configfile: str, absent: Mapping[str, Absence] = {}, made_from: str | None = None
-) -> Results:
+def write(manifest: Manifest, folder: Path, configfile: str, made_from: str | None = None) -> Results:
     """Make results.parquet, tables/, figures/ and report.html of the experiment of a manifest in `folder`.
 
-    `absent` and `made_from` are as in `collect`; figures for which there is nothing yet are left out, and one
+    `made_from` is as in `collect`; figures for which there is nothing yet are left out, and one
     that has nothing to draw is a sentence (.txt) alone.
     """
     page = folder / "report.html"
     page.unlink(missing_ok=True)  # made last, so that everything beside a page is complete
-    results = collect(manifest, folder / "results.parquet", absent, made_from)
+    results = collect(manifest, folder / "results.parquet", made_from)
     figures, tables = folder / "figures", folder / "tables"
     for made in (figures, tables):
         made.mkdir(exist_ok=True)

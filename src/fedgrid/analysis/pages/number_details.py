@@ -8,11 +8,11 @@ from pathlib import Path
 
 from fedgrid.analysis.prose.origin import portable
 from fedgrid.analysis.prose.phrases import percent
-from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.common.grid import Entry, Grid
 from fedgrid.analysis.tables.common.pivot import column_name
+from fedgrid.grid.plan.manifest_model import Cell
 from fedgrid.grid.study.model import FULL
 
 Position = tuple[str, str, str, str]

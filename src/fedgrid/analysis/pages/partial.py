@@ -16,7 +16,7 @@ from fedgrid.command import run
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_writable
 from fedgrid.grid.plan import manifest, plan_file
-from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Absence
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.run import cell_states
 
@@ -33,20 +33,20 @@ def report_of(study: Study, configfile: str) -> list[str]:
     return [_report(study, experiment, absent, configfile) for experiment in begun]
 
 
-def absent_from(study: Study) -> dict[str, Absence]:
+def absent_from(study: Study) -> dict[str, tuple[str, str]]:
     """Cells without results, by key: the status of each, and of a failed or unavailable one the reason."""
     unfinished = {
         key: state for key, state in cell_states.read(study).items() if state.name not in ("done", "diverged")
     }
     explained = ("failed", UNAVAILABLE)
     reasons = {key: " ".join(state.remark.split()) for key, state in unfinished.items() if state.name in explained}
-    return {key: Absence(state.name, reasons.get(key, "")) for key, state in unfinished.items()}
+    return {key: (state.name, reasons.get(key, "")) for key, state in unfinished.items()}
 
 
-def _report(study: Study, experiment: Experiment, absent: dict[str, Absence], configfile: str) -> str:
+def _report(study: Study, experiment: Experiment, absent: dict[str, tuple[str, str]], configfile: str) -> str:
     check_writable(experiment.folder, "results")
     with made_anew(experiment.partial) as made:
-        results = write(manifest.content(study, experiment), made, configfile, absent)
+        results = write(manifest.content(study, experiment).without(absent), made, configfile)
     far = captions.progress(results) or f"all {len(results.to_train)} cells are finished."
     return f"{experiment.partial}/report.html: {far}"
 

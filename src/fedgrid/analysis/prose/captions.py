@@ -11,11 +11,11 @@ from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.searches import chosen_settings
-from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import CELL, NEW, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
+from fedgrid.grid.plan.manifest_model import Cell
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
 """Rank → its mark, as the papers print it."""

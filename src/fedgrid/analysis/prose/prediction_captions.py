@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.predictions import BINS, PREDICTIONS, Tallies, weighted_columns
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import rounds_asked
+from fedgrid.grid.plan.manifest_model import Cell
 
 CONFIDENCE = f"Confidence is the probability of the predicted class; it is divided into {BINS} bins of equal width."
 ERROR = (

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fedgrid.grid.plan.cell_metadata import CellMetadata, CellResults
-from fedgrid.grid.plan.manifest_model import UNAVAILABLE, CellNames
+from fedgrid.errors import Damaged
+from fedgrid.grid.plan.cell_metadata import CellMetadata, CellResults, cell_metadata
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Cell
 from fedgrid.grid.study.codec import decode
 
 WAITING = ("running", "queued", "missing")
@@ -50,14 +51,6 @@ def adoptions(metadata: CellMetadata) -> list[Adoption]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell(CellNames):
-    """A cell, with or without results."""
-
-    status: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class FinishedCell(CellResults, Cell):
     """A cell with results, even if it diverged."""
 
@@ -74,10 +67,15 @@ class FinishedCell(CellResults, Cell):
         return self.adopted[-1].fedgrid if self.adopted else self.versions.get("fedgrid")
 
 
-def finished_cell(names: Mapping[str, Any], metadata: CellMetadata) -> FinishedCell:
-    """The cell of these names with its results."""
+def with_results(cell: Cell) -> Cell:
+    """A cell of a manifest with the results in its file, if it is to have any; `Damaged` where they are of another."""
+    if cell.status:
+        return cell
+    metadata = cell_metadata(cell.path)
+    if metadata.key != cell.key:
+        raise Damaged(cell.path, f"it holds the cell {metadata.key}, but the manifest expects {cell.key}")
     results = {entry.name: getattr(metadata, entry.name) for entry in fields(CellResults)}
-    return FinishedCell(**names, **results, adopted=adoptions(metadata))
+    return FinishedCell(**vars(cell) | results, adopted=adoptions(metadata))
 
 
 def from_header(values: Mapping[str, Any], path: str) -> Cell:

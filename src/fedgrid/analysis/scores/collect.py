@@ -2,19 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 
-from fedgrid.analysis.scores.cells import Cell, FinishedCell, finished_cell
+from fedgrid.analysis.scores.cells import FinishedCell, with_results
 from fedgrid.analysis.scores.external import external_cells
 from fedgrid.analysis.scores.results import CELL, ROW, Results, from_parts, in_sentences
-from fedgrid.errors import Damaged, UserError
+from fedgrid.errors import UserError
 from fedgrid.files import parquet_writer, read_metadata, read_table, seal
-from fedgrid.grid.plan.cell_metadata import cell_metadata
-from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import Cell, Manifest
 from fedgrid.grid.study.codec import encode
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
@@ -28,24 +26,23 @@ COLUMNS = {
 }
 
 
-def collect(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, made_from: str | None = None) -> Results:
+def collect(manifest: Manifest, out: Path, made_from: str | None = None) -> Results:
     """The results of all cells of an experiment, in the order of its `manifest`, which are also written to `out`.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
     carry the name of the manifest's file, `made_from`, by which they are known to be up to date, the study, what its
-    paper prints, and one entry a cell. The same inputs give the same bytes. Cells whose keys are in `absent`, the
-    manifest's or this one, have no rows, and as status and reason what stands there. Raises `UserError` when another
-    cell is missing or is not the one that is meant, and when cells of one data set were trained on different images.
+    paper prints, and one entry a cell. The same inputs give the same bytes. Cells that the manifest says to have no
+    results have no rows. Raises `UserError` when another cell is missing or is not the one that is meant, and when
+    cells of one data set were trained on different images.
     """
-    absent = {**manifest.absent, **absent}
-    cells = [cell_with_status(cell, absent) for cell in manifest.cells]
-    check_images(manifest.cells, cells)
+    cells = [with_results(cell) for cell in manifest.cells]
+    check_images(cells)
     external = list(external_cells(manifest))
     cells += [cell for cell, _ in external]
     printed = {"published": manifest.published, "published_elsewhere": manifest.published_elsewhere}
     head = encode({"manifest": made_from, "study": manifest.study, **printed, "cells": cells})
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(head, ensure_ascii=False)))
-    tables = [labelled(cell, read_table(cell.path)[0], schema) for cell in manifest.cells if cell.key not in absent]
+    tables = [labelled(cell, read_table(cell.path)[0], schema) for cell in manifest.cells if not cell.status]
     tables += [labelled(cell, rows, schema) for cell, rows in external]
     with parquet_writer(out, schema) as writer:
         for table in tables:
@@ -59,29 +56,18 @@ def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
     wanted = [cell for cell in manifest.cells if cell.key in chosen]
     schema = pa.schema(list(COLUMNS.items()))
     rows = pa.concat_tables([labelled(cell, read_table(cell.path)[0], schema) for cell in wanted])
-    return Results(in_sentences(manifest.study), [cell_with_status(cell, {}) for cell in wanted], rows.to_pandas())
+    return Results(in_sentences(manifest.study), [with_results(cell) for cell in wanted], rows.to_pandas())
 
 
-def cell_with_status(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
-    """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
-    names = {entry.name: getattr(cell, entry.name) for entry in fields(CellNames)}
-    if cell.key in absent:
-        return Cell(**names, status=absent[cell.key].status, reason=absent[cell.key].reason)
-    metadata = cell_metadata(cell.path)
-    if metadata.key != cell.key:
-        raise Damaged(cell.path, f"it holds the cell {metadata.key}, but the manifest expects {cell.key}")
-    return finished_cell(names, metadata)
-
-
-def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
+def check_images(cells: Iterable[Cell]) -> None:
     """Raises `UserError` where cells were trained on other images than the store's, or than other cells' of their data.
 
     One key may stand for several copies of a data set whose authors published no checksum.
     """
     trained_on: dict[Path, list[tuple[str, Path]]] = {}
-    for known, cell in zip(listed, cells, strict=True):
-        if isinstance(cell, FinishedCell) and cell.images and known.images:
-            trained_on.setdefault(known.images, []).append((cell.images, known.path))
+    for cell in cells:
+        if isinstance(cell, FinishedCell) and cell.images and cell.images_file:
+            trained_on.setdefault(cell.images_file, []).append((cell.images, cell.path))
     for file, trained in trained_on.items():
         checksums = Counter(checksum for checksum, _ in trained)
         built = file.is_file()
@@ -96,7 +82,7 @@ def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
             )
 
 
-def labelled(cell: CellNames, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def labelled(cell: Cell, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows of one cell with its four names in front."""
     values = zip(CELL, cell.table_position, strict=True)
     names = {name: pa.repeat(pa.scalar(value), len(rows)) for name, value in values}

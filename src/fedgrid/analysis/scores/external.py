@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.plan.cell_metadata import Costs, Seconds
-from fedgrid.grid.plan.manifest_model import REPORTED, ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import REPORTED, Cell, Manifest
 from fedgrid.grid.study.external import ExternalRow, ExternalScore, planned_scores
 
 METRIC = f"accuracy_{REPORTED}"
@@ -34,7 +34,7 @@ def external_cells(manifest: Manifest) -> Iterator[tuple[FinishedCell, pa.Table]
                 yield _cell(row, beside, of_cell, manifest), _rows(of_cell, beside.partition, manifest)
 
 
-def _cell(row: ExternalRow, beside: ListedCell, scores: list[ExternalScore], manifest: Manifest) -> FinishedCell:
+def _cell(row: ExternalRow, beside: Cell, scores: list[ExternalScore], manifest: Manifest) -> FinishedCell:
     position = row.label, beside.data, beside.heterogeneity, beside.seed
     return FinishedCell(
         key=row.key_of(*position),
@@ -43,6 +43,7 @@ def _cell(row: ExternalRow, beside: ListedCell, scores: list[ExternalScore], man
         data=beside.data,
         heterogeneity=beside.heterogeneity,
         seed=beside.seed,
+        path=Path(row.path),
         partition=beside.partition,
         status="ok",
         score=REPORTED,

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
+from fedgrid.analysis.scores.cells import FinishedCell, absence
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import Results
 from fedgrid.files import read_metadata, read_table
+from fedgrid.grid.plan.manifest_model import Cell
 
 PREDICTIONS = "predictions"
 """The kind of artifact."""

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from fedgrid.analysis.scores.cells import Cell, FinishedCell, from_header
+from fedgrid.analysis.scores.cells import FinishedCell, from_header
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import read_table
-from fedgrid.grid.plan.manifest_model import Column, StudyDescription
+from fedgrid.grid.plan.manifest_model import Cell, Column, StudyDescription
 from fedgrid.grid.study.codec import decode
 from fedgrid.grid.study.model import printed_names
 

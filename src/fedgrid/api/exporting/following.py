@@ -6,7 +6,7 @@ mean accuracy of each round at once, to two decimals; it goes out as a curve of 
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +18,7 @@ from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer, endings_of, 
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.manifest_model import Absence, Manifest
+from fedgrid.grid.plan.manifest_model import Manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.jobs.reporting import logged_accuracies
@@ -55,8 +55,7 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
 
 def _followed(study: Study, experiment: Experiment, tracker: Tracker) -> list["FollowedCell"]:
     content = manifest.content(study, experiment)
-    absent = {cell.key: Absence("running") for cell in content.cells}
-    listed_cells = [collect.cell_with_status(cell, absent) for cell in content.cells]
+    listed_cells = [replace(cell, status="running") for cell in content.cells]
     results = Results(in_sentences(content.study), listed_cells, pd.DataFrame())
     runs = runs_of(results, listed_cells, experiment.id)
     return [FollowedCell(content, cell, run, tracker) for cell, run in zip(experiment.cells, runs, strict=True)]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedgrid.analysis.scores import summary
-from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.curves import curves
 from fedgrid.analysis.scores.results import CELL, METRIC, Results
 from fedgrid.analysis.scores.settings import flattened, resolved_settings
 from fedgrid.files import slug
+from fedgrid.grid.plan.manifest_model import Cell
 
 Parameter = str | int | float | bool
 

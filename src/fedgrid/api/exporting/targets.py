@@ -60,8 +60,8 @@ def collect_finished_results(study: Study) -> dict[str, Results]:
     with TemporaryDirectory() as temporary:
         for experiment in study.experiments:
             if any(cell.key not in absent for cell in experiment.cells):
-                content = manifest.content(study, experiment)
-                finished[experiment.id or "."] = collect(content, Path(temporary) / FILE, absent)
+                content = manifest.content(study, experiment).without(absent)
+                finished[experiment.id or "."] = collect(content, Path(temporary) / FILE)
     if not finished:
         raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to export")
     return finished

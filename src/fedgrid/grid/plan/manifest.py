@@ -13,14 +13,13 @@ from typing import Any
 import fedgrid
 from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.files import read_metadata, write_json
+from fedgrid.grid.plan import manifest_model
 from fedgrid.grid.plan.manifest_model import (
     REPORTED,
     UNAVAILABLE,
-    Absence,
     Column,
     ColumnProtocol,
     ColumnSettings,
-    ListedCell,
     Manifest,
     RowDescription,
     SearchDescription,
@@ -92,13 +91,11 @@ def write(study: Study, path: Path) -> None:
 
 def content(study: Study, experiment: Experiment) -> Manifest:
     """What the manifest of an experiment says."""
-    without_data = {cell.key: cell.unavailable for cell in experiment.cells if cell.unavailable}
     return Manifest(
         study=_description(study, experiment),
         cells=[_listed(cell) for cell in experiment.cells],
         published=experiment.published,
         published_elsewhere=experiment.published_elsewhere,
-        absent={key: Absence(UNAVAILABLE, reason) for key, reason in without_data.items()},
         external=experiment.external,
     )
 
@@ -246,19 +243,21 @@ def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[t
     return differing
 
 
-def _listed(cell: Cell) -> ListedCell:
-    return ListedCell(
+def _listed(cell: Cell) -> manifest_model.Cell:
+    return manifest_model.Cell(
         key=cell.key,
         label=cell.row.label,
         method=cell.row.component.name,
         data=cell.partition.data.label,
         heterogeneity=cell.heterogeneity,
         seed=cell.seed,
+        path=cell.file,
         partition=cell.partition.file,
         kept=cell.kept_beside(cell.file),
-        path=cell.file,
         needs=cell.keys,
-        images=cell.partition.data.images_file,
+        images_file=cell.partition.data.images_file,
+        status=UNAVAILABLE if cell.unavailable else "",
+        reason=cell.unavailable,
     )
 
 

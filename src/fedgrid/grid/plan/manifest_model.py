@@ -4,8 +4,8 @@
 default may be absent from what an earlier version wrote, and then the default is what held.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,8 +153,8 @@ class StudyDescription:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellNames:
-    """The names of a cell, and the files that it is trained on."""
+class Cell:
+    """A cell of an experiment: its names, its files, and why it has no results, if it has none."""
 
     key: str
     label: str
@@ -162,9 +162,18 @@ class CellNames:
     data: str
     heterogeneity: str
     seed: int
+    path: Path
+    "Its results; of external ones the file of the whole row."
     partition: Path
     kept: dict[str, Path] = field(default_factory=dict)
     "Kind of artifact → its file."
+    needs: list[str] = field(default_factory=list)
+    "Its key and those of what it is trained on."
+    images_file: Path | None = None
+    "The file whose metadata have the checksum of the images that it is trained on."
+    status: str = ""
+    "Why it has no results, such as ``failed``; empty in a manifest where it is to have them."
+    reason: str = ""
 
     @property
     def column(self) -> Column:
@@ -182,40 +191,26 @@ class CellNames:
         return *self.entry, self.seed
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListedCell(CellNames):
-    """A cell and its files."""
-
-    path: Path
-    "Its results."
-    needs: list[str] = field(default_factory=list)
-    "Its key and those of what it is trained on."
-    images: Path | None = None
-    "The file whose metadata have the checksum of the images that it is trained on."
-
-
-@dataclass(frozen=True)
-class Absence:
-    """Why a cell has no results."""
-
-    status: str
-    reason: str = ""
-
-
 @dataclass(frozen=True)
 class Manifest:
     """What the tables and figures of an experiment are made from."""
 
     study: StudyDescription
-    cells: list[ListedCell]
+    cells: list[Cell]
     published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
     published_elsewhere: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints of other experiments."
-    absent: dict[str, Absence] = field(default_factory=dict)
-    "Key → why that cell has no results."
     external: list[ExternalRow] = field(default_factory=list)
     "Rows of external results."
+
+    def without(self, absent: Mapping[str, tuple[str, str]]) -> "Manifest":
+        """The same, where these cells, by key, have no results: a status and a reason."""
+        cells = []
+        for cell in self.cells:
+            status, reason = absent.get(cell.key, (cell.status, cell.reason))
+            cells.append(replace(cell, status=status, reason=reason))
+        return replace(self, cells=cells)
 
 
 def read_manifest(file: Path) -> Manifest:

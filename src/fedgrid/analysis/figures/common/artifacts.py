@@ -10,10 +10,11 @@ import pyarrow as pa
 from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.prediction_captions import reason_for_none
-from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
+from fedgrid.analysis.scores.cells import FinishedCell, absence
 from fedgrid.analysis.scores.predictions import Tallies, tallies
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.files import read_table
+from fedgrid.grid.plan.manifest_model import Cell
 
 COOPERATION, REPRESENTATIONS = "cooperation", "representations"
 """Kinds of artifacts: matrices between clients, and the features of test images."""
