@@ -14,7 +14,7 @@ from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
 from fedgrid.models.base import Network
-from fedgrid.models.common.norm import named_layers
+from fedgrid.models.common.norm import BatchNorm, GroupNorm
 from fedgrid.tree import Tree, leaves, rebuilt
 
 BATCH_NORMS: Mapping[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d}
@@ -52,41 +52,49 @@ def layers(network: Network, theta: Mapping[str, Tensor], images: Tensor) -> Ord
     parts, x = OrderedDict[str, nn.Module](), images
     for name, module in network.modules.items():
         parameters = {key.removeprefix(f"{name}."): t for key, t in theta.items() if key.startswith(f"{name}.")}
-        dimensions = Dimensions(module)
+        shapes = Shapes(module)
         x = functional_call(module.eval(), parameters, x)
-        part = _with_batch_norms(deepcopy(module), dimensions.close())
+        part = _with_ordinary_norms(deepcopy(module), shapes.close())
         if not all(type(layer).__module__.startswith("torch.nn.") for layer in part.modules()):
             return None
         parts[name.partition(".")[0]] = _filled(part.to_empty(device="cpu").to(images.dtype), parameters)
     return parts
 
 
-class Dimensions(dict[str, int]):
-    """The dimensions of what each batch norm of a module sees, by its name, until it is closed."""
+class Shapes(dict[str, torch.Size]):
+    """The shapes of what each normalising layer of a module sees, by its name, until it is closed."""
 
     def __init__(self, module: nn.Module):
         super().__init__()
-        layers = named_layers(module, "").items()
-        self.hooks = [layer.register_forward_pre_hook(partial(self._note, name[1:])) for name, layer in layers]
+        layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, BatchNorm | GroupNorm)]
+        self.hooks = [layer.register_forward_pre_hook(partial(self._note, name)) for name, layer in layers]
 
     def _note(self, name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self[name] = inputs[0].dim()
+        self[name] = inputs[0].shape
 
-    def close(self) -> "Dimensions":
+    def close(self) -> "Shapes":
         """Notes nothing from now on."""
         for hook in self.hooks:
             hook.remove()
         return self
 
 
-def _with_batch_norms(module: nn.Module, dimensions: Mapping[str, int]) -> nn.Module:
-    """The module with torch's batch norm in place of fedgrid's, which in evaluation is the same, bit for bit."""
-    for name, count in dimensions.items():
+def _with_ordinary_norms(module: nn.Module, shapes: Mapping[str, torch.Size]) -> nn.Module:
+    """The module with torch's norms in place of fedgrid's, which in evaluation are the same, bit for bit."""
+    for name, shape in shapes.items():
         parent, _, last = name.rpartition(".")
-        if count in BATCH_NORMS and last:
-            width = len(module.get_parameter(f"{name}.weight"))
-            setattr(module.get_submodule(parent), last, BATCH_NORMS[count](width, device="meta"))
+        ordinary = _ordinary_norm(module.get_submodule(name), shape)
+        if ordinary and last:
+            setattr(module.get_submodule(parent), last, ordinary)
     return module
+
+
+def _ordinary_norm(layer: nn.Module, shape: torch.Size) -> nn.Module | None:
+    """Torch's norm that takes inputs of a `shape`; None where it has none, as for a single value a group."""
+    if not isinstance(layer, GroupNorm):
+        return BATCH_NORMS[len(shape)](shape[1], device="meta") if len(shape) in BATCH_NORMS else None
+    several = shape[1:].numel() > layer.num_groups
+    return nn.GroupNorm(layer.num_groups, layer.num_channels, layer.eps, device="meta") if several else None
 
 
 def _filled(part: nn.Module, parameters: Mapping[str, Tensor]) -> nn.Module:
