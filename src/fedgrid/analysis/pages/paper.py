@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.finding import finding, main_experiment
 from fedgrid.analysis.papers.headline import headline
-from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview, without_results
+from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results, load
@@ -82,13 +83,11 @@ def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
     """The experiment that the study wants made from `manifest` now, without results that were made from another one."""
     state = tables_state(manifest)
     if state == CURRENT:
-        return overview(manifest.parent, records(manifest))
-    return without_results(manifest.parent, text, out_of_date=state == OUT_OF_DATE)
-
-
-def records(manifest: Path) -> dict[str, Path]:
-    """The files of an experiment's cells by key."""
-    return {cell.key: cell.path for cell in read_manifest(manifest).cells}
+        return overview(manifest.parent, {cell.key: cell.path for cell in read_manifest(manifest).cells})
+    folder, out_of_date = manifest.parent, state == OUT_OF_DATE
+    title = text.get("title", "").removesuffix(".") or folder.name
+    about = title, text.get("source", ""), text.get("lacks", "")
+    return Overview(folder.name, folder, *about, out_of_date=out_of_date)
 
 
 def at_all_scales(overview: Overview, order: Sequence[str]) -> dict[str, Results]:
@@ -138,12 +137,11 @@ def limit_images(sections: Sequence[Section]) -> list[Section]:
     """The sections with as many images as there is room for on one page."""
     pictures = [picture for part in sections for picture in (*part.pictures, *part.partitions)]
     fitted = iter(within(pictures, PAGE_IMAGE_BYTES))
-    return [
-        replace(
-            part, pictures=[next(fitted) for _ in part.pictures], partitions=[next(fitted) for _ in part.partitions]
-        )
-        for part in sections
-    ]
+    limited = []
+    for part in sections:
+        drawn, partitions = (list(islice(fitted, len(shown))) for shown in (part.pictures, part.partitions))
+        limited.append(replace(part, pictures=drawn, partitions=partitions))
+    return limited
 
 
 def main(argv: Sequence[str] | None = None) -> int:

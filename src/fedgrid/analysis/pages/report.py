@@ -1,7 +1,6 @@
 """Write the report of a study: one HTML file that needs no other, with what was found first."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,11 @@ def headline_context(results: Results, accuracy: Shown | None) -> dict[str, Any]
     if not results.finished:
         return {"findings": [], "protocol": [], "views": []}
     table = summary(results)
-    scored = views(results, kinds.chosen("tables", ACCURACY, accuracy.options)) if accuracy else []
     several = len(results.study.seeds) > 1
     return {
         "findings": findings(results, table),
         "protocol": captions.protocol(
             results, cell_scores(results), table, True, [STATISTICS["std"].explained(several)]
         ),
-        "views": [replace(view, table=Markup(view.table)) for view in scored],
+        "views": views(results, kinds.chosen("tables", ACCURACY, accuracy.options)) if accuracy else [],
     }

@@ -164,11 +164,9 @@ def printed_table(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, 
             word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
             cells += printed_and_ours(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
-    written, header = (
-        table.drop(columns=list(KEYS.values())),
-        heads(results, columns_shown, ["printed", "ours", "difference"]),
-    )
-    return written, Grid(caption(results, table), "Method", header, rows, notes.texts)
+    header = heads(results, columns_shown, ["printed", "ours", "difference"])
+    grid = Grid(caption(results, table), "Method", header, rows, notes.texts)
+    return table.drop(columns=list(KEYS.values())), grid
 
 
 def heads(
@@ -209,9 +207,13 @@ def printed_and_ours(entry: Mapping[str, Any] | None, word: Entry, notes: Footno
     first = Entry(entry["corrected"] or entry["value"], mark, corrected)
     if np.isnan(entry["ours"]):
         return [first, word, Entry()]
+    return [first, Entry(our_number(entry, entry["metric"])), Entry(text(entry["difference"], signed=True))]
+
+
+def our_number(entry: Mapping[str, Any], metric: str) -> str:
+    """Our mean of a metric with its spread over seeds, from an entry of `measured.over_seeds`."""
     spread = "" if np.isnan(entry["ours_std_seeds"]) else f" ± {entry['ours_std_seeds']:.2f}"
-    signed = entry["metric"].startswith(DELTA)
-    return [first, Entry(text(entry["ours"], signed) + spread), Entry(text(entry["difference"], signed=True))]
+    return text(entry["ours"], signed=metric.startswith(DELTA)) + spread
 
 
 def text(value: float, signed: bool = False) -> str:
