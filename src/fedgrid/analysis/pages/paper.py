@@ -23,7 +23,7 @@ from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results, load
-from fedgrid.analysis.tables.common.grid import templates
+from fedgrid.analysis.tables.common.grid import rendered
 from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, write_text
@@ -56,25 +56,22 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
         [section(one, out_html, assumed, papers, configfile, at_all_scales(one, order)) for one in overviews]
     )
     main = main_experiment(overviews)
-    page = (
-        templates()
-        .get_template("paper.html.j2")
-        .render(
-            title=study.paper or text.get("title") or out_html.parent.name,
-            name=out_html.parent.name,
-            scale=study.scale,
-            finding=finding(main) if main else "",
-            main=next((part for part in parts if part.overview is main), None),
-            headline=headline(overviews, papers),
-            sections=[part for part in parts if part.overview.state != NOT_RUN],
-            not_run=[part.overview for part in parts if part.overview.state == NOT_RUN],
-            command=partial(origin.command, configfile, study.scale),
-            same=same,
-            different=different,
-            assumed=assumed,
-            environments=differences.environments(all_of_them),
-            **origin.regeneration(all_of_them, configfile),
-        )
+    page = rendered(
+        "paper.html.j2",
+        title=study.paper or text.get("title") or out_html.parent.name,
+        name=out_html.parent.name,
+        scale=study.scale,
+        finding=finding(main) if main else "",
+        main=next((part for part in parts if part.overview is main), None),
+        headline=headline(overviews, papers),
+        sections=[part for part in parts if part.overview.state != NOT_RUN],
+        not_run=[part.overview for part in parts if part.overview.state == NOT_RUN],
+        command=partial(origin.command, configfile, study.scale),
+        same=same,
+        different=different,
+        assumed=assumed,
+        environments=differences.environments(all_of_them),
+        **origin.regeneration(all_of_them, configfile),
     )
     write_text(out_html, page)
 

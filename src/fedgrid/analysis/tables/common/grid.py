@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -85,9 +86,14 @@ def templates() -> Environment:
     )
 
 
+def rendered(template: str, **values: Any) -> str:
+    """The text of a template with these values."""
+    return templates().get_template(template).render(**values)
+
+
 def html(grid: Grid) -> str:
     """The table as an HTML fragment: one <figure>."""
-    return templates().get_template("table.html.j2").render(grid=grid)
+    return rendered("table.html.j2", grid=grid)
 
 
 def markdown(grid: Grid) -> str:
