@@ -50,10 +50,10 @@ def views(results: Results, options: Options) -> list[View]:
     own_view = summary(results)
     shown = []
     for name, rescored in [(own_name(results), results), *other_scorings(results)]:
-        table = summary(rescored)
+        table = own_view if rescored is results else summary(rescored)
         remarks = captions.remarks(rescored, cell_scores(rescored), table)
-        moves_text = "" if rescored is results else moved(results, own_view, table)
-        shown.append(View(name, Markup(html(briefly(rescored, options))), remarks, moves_text))
+        printed = Markup(html(briefly(rescored, options)))
+        shown.append(View(name, printed, remarks, moved(results, own_view, table)))
     return shown
 
 

@@ -14,8 +14,8 @@ from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
-from fedgrid.analysis.tables.common.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.common.pivot import AVERAGED, NAMES, without_number
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Header
+from fedgrid.analysis.tables.common.pivot import AVERAGED, header_of, without_number
 
 ON_IMAGES = {name + METRIC: f"{words} (%)" for name, words in WORDS.items()}
 """Metric on clean images and under attack → its words."""
@@ -169,16 +169,9 @@ def printed_table(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, 
     return table.drop(columns=list(KEYS.values())), grid
 
 
-def heads(
-    results: Results, columns_shown: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]
-) -> list[list[tuple[str, int]]]:
+def heads(results: Results, columns_shown: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]) -> Header:
     """The header of a table with these `numbers`, such as printed and ours, in each column."""
-    leaves = [
-        (*results.titles(data, heterogeneity), NAMES.get(domain, domain), metric_words(results, metric), number)
-        for data, heterogeneity, domain, metric in columns_shown
-        for number in numbers
-    ]
-    return levels(leaves)
+    return header_of(results, [(*column, metric_words(results, metric)) for *column, metric in columns_shown], numbers)
 
 
 def column_of(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:

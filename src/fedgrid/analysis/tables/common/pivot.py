@@ -14,7 +14,7 @@ from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import COLUMN, Results, choose
 from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, cell_scores, summary
-from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Header, Table, levels
 
 AVERAGED = "Averaged"
 """Name of the row with the mean over rows."""
@@ -109,12 +109,12 @@ def column_name(results: Results, data: str, heterogeneity: str, domain: str) ->
     return ", ".join(filter(None, [*results.titles(data, heterogeneity), NAMES.get(domain, domain)]))
 
 
-def header_of(results: Results, columns: list[Column], statistics: list[str]) -> list[list[tuple[str, int]]]:
-    """The header of a table in which every column has all `statistics`."""
+def header_of(results: Results, columns: Sequence[tuple[str, ...]], statistics: Sequence[str]) -> Header:
+    """The header of a table in which every column has all `statistics`; columns may have names below their domain."""
     return levels(
         [
-            (*results.titles(data, heterogeneity), NAMES.get(domain, domain), statistic)
-            for data, heterogeneity, domain in columns
+            (*results.titles(data, heterogeneity), NAMES.get(domain, domain), *others, statistic)
+            for data, heterogeneity, domain, *others in columns
             for statistic in statistics
         ]
     )
