@@ -79,8 +79,8 @@ def test_lines_far_below_a_bunch_are_cut_off_and_named_but_never_a_shown_one():
     ]
     assert limits(frame, ["p"], curves=True, shown=["m0"])["p"][0] < 40
     with drawing():
-        _, (ax,) = panelled(frame, {"p": "P"}, names, "x", "y", limits=limits(frame, ["p"], curves=True))
-    assert [text.get_text() for text in ax.texts] == ["below: M0 40.0"]
+        _, panels = panelled(frame, {"p": "P"}, names, "x", "y", limits=limits(frame, ["p"], curves=True))
+    assert [text.get_text() for text in panels["p"].texts] == ["below: M0 40.0"]
 
 
 def test_sweeps_show_every_point_and_every_printed_number():
@@ -102,12 +102,12 @@ def test_names_at_the_ends_of_eleven_lines_do_not_overlap():
     frame = table(last)
     with drawing():
         names = {label: f"method {label}" for label in ELEVEN}
-        figure, (ax,) = panelled(frame, {"p": "P"}, names, "x", "y", limits={"p": (60, 80)})
-        texts = label_ends(figure, {"p": ax}, frame, names, dict.fromkeys(names, "black"))["p"]
+        figure, panels = panelled(frame, {"p": "P"}, names, "x", "y", limits={"p": (60, 80)})
+        texts = label_ends(figure, panels, frame, names, dict.fromkeys(names, "black"))["p"]
         figure.draw_without_rendering()
     boxes = {text.get_text(): Text.get_window_extent(text) for text in texts}
     assert len(boxes) == 11 and not any(one.overlaps(other) for one, other in combinations(boxes.values(), 2))
-    panel = ax.get_window_extent()
+    panel = panels["p"].get_window_extent()
     assert all(panel.y0 - 1 <= box.y0 and box.y1 <= panel.y1 + 1 and box.x0 > panel.x1 for box in boxes.values())
     heights = [boxes[names[label]].y0 for label in sorted(last, key=last.get)]
     assert heights == sorted(heights)
@@ -159,7 +159,7 @@ def test_panels_fill_their_grid():
     assert [columns_of_panels(n) for n in range(1, 13)] == [1, 2, 3, 2, 3, 3, 4, 4, 3, 4, 4, 4]
     with drawing():
         frame = pd.concat([table({"a": 60.0, "b": 75.0}, panel) for panel in "pqrs"])
-        _, axes = panelled(frame, {panel: panel for panel in "pqrs"}, {"a": "A", "b": "B"}, "x", "y")
-    assert {(ax.get_subplotspec().rowspan.start, ax.get_subplotspec().colspan.start) for ax in axes} == {
+        _, panels = panelled(frame, {panel: panel for panel in "pqrs"}, {"a": "A", "b": "B"}, "x", "y")
+    assert {(ax.get_subplotspec().rowspan.start, ax.get_subplotspec().colspan.start) for ax in panels.values()} == {
         (row, column) for row in (0, 1) for column in (0, 1)
     }

@@ -15,7 +15,7 @@ from fedgrid.analysis.figures.common import embedding, style
 from fedgrid.analysis.figures.common.embedding import PAGE_IMAGE_BYTES, Picture, within
 from fedgrid.analysis.pages.build import from_manifest
 from fedgrid.analysis.pages.paper import main
-from fedgrid.analysis.pages.paper_section import drawn_among, planned_figures, undrawn
+from fedgrid.analysis.pages.paper_section import planned_figures, undrawn
 from fedgrid.analysis.papers.overview import Overview, agreed
 from fedgrid.files import read_table, write_json, write_table
 
@@ -383,15 +383,14 @@ def test_second_images_take_what_room_the_first_ones_leave():
 def test_only_figures_that_the_study_shows_are_on_the_page(toy):
     toy.study["show"] = [{"figure": "curves"}, {"figure": "trust"}]
     figures = planned_figures(toy.load(), toy.folder)
-    assert figures == {kind: [toy.folder / "figures" / f"{kind}-digits"] for kind in ("curves", "trust")}
+    assert figures == {kind: [toy.folder / "figures" / f"{kind}-digits.svg"] for kind in ("curves", "trust")}
     (toy.folder / "figures").mkdir(exist_ok=True)
     for name in ("curves-digits.svg", "curves-digits.narrow.svg", "trust-renamed.svg"):
         (toy.folder / "figures" / name).touch()
-    drawn = drawn_among(figures)
-    assert undrawn("curves", figures["curves"], drawn) == []
-    assert undrawn("trust", figures["trust"], drawn) == ["No results for this figure (trust)."]
+    assert undrawn("curves", figures["curves"]) == []
+    assert undrawn("trust", figures["trust"]) == ["No results for this figure (trust)."]
     (toy.folder / "figures/trust-digits.txt").write_text("No method records a trust.\n")
-    assert undrawn("trust", figures["trust"], drawn) == ["Figure (trust): No method records a trust."]
+    assert undrawn("trust", figures["trust"]) == ["Figure (trust): No method records a trust."]
 
 
 def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis.figures.common.palette import COLOURS
-from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.figures.common.style import ABOVE, WHISKERS, Drawn
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.figure_captions import in_two, missing_cells
@@ -81,30 +81,10 @@ def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, flo
     spread = (entries["accuracy_std_seeds"] * 100).where(ok).fillna(0).to_numpy()
     ax.bar(x, height, width * 0.92, label=name, color=COLOURS[i % len(COLOURS)], alpha=0.85)
     with_spread = ok & (spread > 0)
-    ax.errorbar(
-        x[with_spread],
-        height[with_spread],
-        spread[with_spread],
-        fmt="none",
-        ecolor="#333333",
-        elinewidth=1,
-        capsize=2.5,
-    )
-    for j in range(len(entries)):
-        if ok[j]:
-            height_of_text, text, turn = height[j] + spread[j], f"{height[j]:.2f}", 0
-        else:
-            height_of_text, text, turn = floor, entries["status"].iloc[j], 90
-        ax.annotate(
-            text,
-            (x[j], height_of_text),
-            (0, 3),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            rotation=turn,
-            fontsize=7.5,
-        )
+    ax.errorbar(x[with_spread], height[with_spread], spread[with_spread], elinewidth=1, capsize=2.5, **WHISKERS)
+    for j, status in enumerate(entries["status"]):
+        top, text, turn = (height[j] + spread[j], f"{height[j]:.2f}", 0) if ok[j] else (floor, status, 90)
+        ax.annotate(text, (x[j], top), (0, 3), rotation=turn, fontsize=7.5, **ABOVE)
 
 
 def caption(results: Results, method: str, data: str, floor: float, entries: pd.DataFrame) -> str:
@@ -113,12 +93,12 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
     `entries` are the rows of `scores.summary` that they show.
     """
     cells = [cell for cell in results.finished if cell.method == method and cell.data == data]
+    spread = f"; whiskers: ± sample standard deviation over seeds ({captions.varied(results)})"
     several = len(results.study.seeds) > 1
-    spread = f"± sample standard deviation over seeds ({captions.varied(results)})"
     sentences = [
         f"{captions.lead(results)}: variants of {method} on {results.title(data)}.",
-        f"Bars: mean test accuracy over clients, each weighted equally, over {captions.seeds(results)}"
-        + (f"; whiskers: {spread}." if several else "."),
+        "Bars: mean test accuracy over clients, each weighted equally, over "
+        f"{captions.seeds(results)}{spread if several else ''}.",
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
         *missing_cells(results, entries),
     ]

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis.figures.common.palette import COLOURS, SKY
-from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.figures.common.style import ABOVE, WHISKERS, Drawn
 from fedgrid.analysis.figures.curves import entries_of
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.papers.published import on_data
@@ -53,8 +53,7 @@ def draw_figure(results: Results, options: Options, data: str) -> Drawn:
             draw_panel(ax, name, entries.loc[label, data, heterogeneity], there, few)
             add_to_title(ax, paper.get((name, heterogeneity), ""))
     for heterogeneity, ax in zip(columns, grid[0], strict=True):
-        over = {"xytext": (0, 18), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-        ax.annotate(results.heterogeneity_title(heterogeneity), (0.5, 1), xycoords="axes fraction", **over)
+        ax.annotate(results.heterogeneity_title(heterogeneity), (0.5, 1), (0, 18), xycoords="axes fraction", **ABOVE)
     for ax in grid[-1]:
         ax.set(xlabel="Client", xlim=(-0.6, number - 0.4), ylim=(0, 105), yticks=[0, 50, 100])
         ax.xaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10]))
@@ -86,14 +85,12 @@ def printed_scores(results: Results, data: str) -> dict[tuple[str, str], str]:
     if not results.published:
         return {}
     table = on_data(results, data)
-    texts: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], list[str]] = {}
     for metric, sign in (("accuracy", ""), ("std_clients", "± ")):
         for entry in table[table["metric"] == metric].to_dict("records"):
             position = entry["row"], entry["heterogeneity_key"]
-            texts[position] = " ".join(
-                filter(None, [texts.get(position, ""), sign + (entry["corrected"] or entry["value"])])
-            )
-    return {position: f" (printed: {text})" for position, text in texts.items()}
+            texts.setdefault(position, []).append(sign + (entry["corrected"] or entry["value"]))
+    return {position: f" (printed: {' '.join(parts)})" for position, parts in texts.items()}
 
 
 def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
@@ -112,7 +109,7 @@ def draw_clients(ax: Axes, clients: pd.DataFrame, marked: Sequence[int]) -> None
         ax.bar(part.index, part["mean"], 0.8, linewidth=0, facecolor=colour, hatch=hatch)
     varying = by_client[by_client["max"] > by_client["min"]]
     reach = [varying["mean"] - varying["min"], varying["max"] - varying["mean"]]
-    ax.errorbar(varying.index, varying["mean"], reach, fmt="none", ecolor="#333333", elinewidth=0.8, capsize=1.5)
+    ax.errorbar(varying.index, varying["mean"], reach, elinewidth=0.8, capsize=1.5, **WHISKERS)
     if len(by_client):
         ax.axhline(by_client["mean"].mean(), color="black", lw=1, ls=(0, (4, 2)))
     ax.grid(axis="x", visible=False)

@@ -1,39 +1,49 @@
 """Learning curves: accuracy on test images against communication rounds."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.figures.common import limits
 from fedgrid.analysis.figures.common.emphasis import emphasis
-from fedgrid.analysis.figures.common.lines import banded, logarithmic, name_ends, number_rounds, panelled, spans_decades
+from fedgrid.analysis.figures.common.lines import banded, logarithmic, name_ends, number_rounds, panelled
 from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.papers.measured import statuses
 from fedgrid.analysis.prose import captions, figure_captions
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.points import client_series
 from fedgrid.analysis.scores.results import CELL, ROW, SAMPLE, Results
 from fedgrid.analysis.scores.summary import SCORED
 from fedgrid.components import LARGEST
 from fedgrid.grid.study.codec import Limits
 
+ROUNDS = "Communication round"
+"""The axis of most curves."""
+
 
 @dataclass(frozen=True)
 class Measure:
-    """What is drawn over the rounds."""
+    """What is drawn, against what."""
 
     title: str
     text: str
-    axis: str
+    y: str
     scale: float = 1.0
     "What a value is multiplied by."
-    decades: bool = False
-    "Whether the axis is logarithmic where values span decades."
+    x: str = ROUNDS
+    against: str = "communication rounds"
+    decades: Literal["x", "y"] | None = None
+    "The axis that is logarithmic where values span decades."
+    needs: str = ""
+    "What a row needs to have a line, beside a score."
 
 
 ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy (%)", 100)
+POINT = ["label", "heterogeneity", "round"]
+"""What names a point of a line."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +70,47 @@ def over_rounds(
     results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool, colours: bool
 ) -> Drawn:
     """The curves of a `measure`; `means` are those of `round_means`."""
-    panels = results.panel_titles(data)
     window = window if window < means["round"].max() else 1
     values = smoothed(means, window) if window > 1 else means
-    table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
-    table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
+    table = banded(values.assign(value=values["value"] * measure.scale), POINT).rename(columns={"round": "x"})
+    smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
+    return draw_lines(results, data, measure, table, f", {smooth}", narrow, colours)
+
+
+def draw_lines(
+    results: Results, data: str, measure: Measure, table: pd.DataFrame, how: str, narrow: bool, colours: bool
+) -> Drawn:
+    """The lines of a `measure`, a panel a heterogeneity; `table` is as from `banded`, by row, heterogeneity and `x`.
+
+    `how` ends the sentence that says what is drawn.
+    """
+    panels, names, entries = results.panel_titles(data), results.names, entries_of(results, data)
+    table = table.rename(columns={"heterogeneity": "panel"})
     stands_out = emphasis(results, data, set(table["label"]), colours)
-    panel_limits = limits.limits(table, panels, True, stands_out.lines) if measure is ACCURACY else {}
+    panel_limits = {} if measure.decades == "y" else limits.limits(table, panels, True, stands_out.lines)
     points = table.groupby("label")["x"].nunique()
-    single = points.index[points == 1].tolist()  # a line of one point would not be seen
-    x, y = "Communication round", measure.axis
-    figure, axes = panelled(table, panels, results.names, x, y, narrow, single, stands_out, panel_limits)
-    number_rounds(axes)
-    if measure.decades and spans_decades(table["mean"]):
-        logarithmic(axes[0], "y")
-    name_ends(figure, dict(zip(panels, axes, strict=True)), table, results.names, stands_out, narrow)
-    about = [*stands_out.sentences(results.names), *limits.sentences(table, panel_limits, results.names)]
-    return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window, about)
+    single = points.index[(points == 1) & (measure.x == ROUNDS)]  # a line of one point would not be seen
+    figure, axes = panelled(table, panels, names, measure.x, measure.y, narrow, single, stands_out, panel_limits)
+    if measure.x == ROUNDS:
+        number_rounds(axes.values())
+    if measure.decades:
+        spread = table["mean"] if measure.decades == "y" else table.groupby(["label", "panel"])["x"].max()
+        logarithmic(next(iter(axes.values())), measure.decades, spread)
+    name_ends(figure, axes, table, names, stands_out, narrow)
+    scored, drawn = figure_captions.with_scores(entries), set(table["label"])
+    lacking = [name for label, name in names.items() if measure.needs and label in scored - drawn]
+    sentences = [
+        f"{captions.lead(results)}: {measure.text} over clients, each weighted equally, against {measure.against} on "
+        f"{results.title(data)}{how}.",
+        *figure_captions.sampled(results, data),
+        figure_captions.lines(results, scored & drawn if measure.needs else scored),
+        *stands_out.sentences(names),
+        *limits.sentences(table, panel_limits, names),
+        *([f"Not drawn, for lack of {measure.needs}: {listing(lacking)}."] if lacking else []),
+        *figure_captions.left_out(results, entries),
+    ]
+    caption = figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])
+    return figure, f"{measure.title} on {results.title(data)}", caption
 
 
 def round_means(results: Results, data: str, drawn: Results | None = None) -> pd.DataFrame:
@@ -109,18 +143,3 @@ def smoothed(means: pd.DataFrame, window: int) -> pd.DataFrame:
             age = rounds[row] - rounds[rows]
             means_of_window[row] = values[rows[(age >= 0) & (age < window)]].mean()
     return means.assign(value=means_of_window)
-
-
-def caption(results: Results, data: str, measure: Measure, window: int, about: list[str]) -> str:
-    """What the lines are, what there is to say `about` colours and axes, and which lines are not there."""
-    entries = entries_of(results, data)
-    smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
-    sentences = [
-        f"{captions.lead(results)}: {measure.text} over clients, each weighted equally, against communication "
-        f"rounds on {results.title(data)}, {smooth}.",
-        *figure_captions.sampled(results, data),
-        figure_captions.lines(results, figure_captions.with_scores(entries)),
-        *about,
-        *figure_captions.left_out(results, entries),
-    ]
-    return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

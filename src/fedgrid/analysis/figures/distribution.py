@@ -1,5 +1,6 @@
 """Who holds what in all data sets and heterogeneities of an experiment, in one figure."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,7 @@ def draw_figure(results: Results, options: Options) -> Drawn:
     there = [(column, files[column]) for column in results.columns if column in files and files[column].is_file()]
     if not there:
         raise Undrawn(f"None of the partitions of seed {seed} exists.")
-    by_data = [
-        [position for position in there if position[0][0] == data] for data in dict.fromkeys(c[0] for c, _ in there)
-    ]
+    by_data = [list(part) for _, part in groupby(there, key=lambda position: position[0][0])]
     across = columns_of_panels(max(map(len, by_data)))
     rows = [part[i : i + across] for part in by_data for i in range(0, len(part), across)]
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * len(rows)), layout="constrained")
@@ -47,9 +46,8 @@ def draw_figure(results: Results, options: Options) -> Drawn:
     for panels, axes in zip(rows, grid, strict=True):
         for (column, file), ax in zip(panels, axes, strict=False):
             largest = draw(ax, file)
-            ax.set_title(
-                f"{': '.join(results.titles(*column))}\nlargest bubble: {counted(largest, 'image')}", fontsize="medium"
-            )
+            title = f"{': '.join(results.titles(*column))}\nlargest bubble: {counted(largest, 'image')}"
+            ax.set_title(title, fontsize="medium")
         for ax in axes[len(panels) :]:
             ax.remove()
     lost = [column for column in results.columns if column not in dict(there)]
@@ -71,11 +69,12 @@ def draw(ax: Axes, file: Path) -> int:
 
 def caption(results: Results, lost: list[tuple[str, str]]) -> str:
     """How to read the bubbles, and which partitions are not there."""
-    absent = listing(", ".join(results.titles(*column)) for column in lost) if lost else ""
     sentences = [
         f"{results.study.title}: the area of a disc is a client's number of training images of a class, with those "
         f"for validation, seed {results.study.seeds[0]}.",
         "Every panel has its own scale; its largest bubble is given above it.",
-        *([f"Not drawn, because the partition is not there: {absent}."] if absent else []),
     ]
+    if lost:
+        absent = listing(", ".join(results.titles(*column)) for column in lost)
+        sentences.append(f"Not drawn, because the partition is not there: {absent}.")
     return " ".join(sentences)

@@ -1,6 +1,6 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
@@ -10,15 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.common.artifacts import (
-    COOPERATION,
-    LAST,
-    MATRIX_WORDS,
-    Artifacts,
-    cell_names,
-    first_seed_tables,
-    matrices,
-)
+from fedgrid.analysis.figures.common import artifacts
 from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
@@ -29,7 +21,7 @@ from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
 DATA = "Similarity of local data"
-SIGNED = (DATA, MATRIX_WORDS["similarity"])
+SIGNED = (DATA, artifacts.MATRIX_WORDS["similarity"])
 """Cosines, whose scale ends at 1."""
 PANEL = (2.7, 2.4)
 """Width and height of a panel in inches."""
@@ -50,7 +42,7 @@ class Options(FigureOptions):
     """What a study may say of it."""
 
     rounds: Annotated[list[Literal["last"] | Annotated[int, Limits(low=1)]], Limits(filled=True, unique=True)] = field(
-        default_factory=lambda: [LAST]
+        default_factory=lambda: [artifacts.LAST]
     )
     "Rounds whose matrices are drawn: their numbers, or ``last``."
 
@@ -62,32 +54,28 @@ def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     are zero everywhere are left out: the row does not use them. Raises `UserError` when the study has no such data set,
     and `Undrawn` when no cell has kept cooperation, or not that of a round.
     """
-    cell_tables, lost = first_seed_tables(results, data, COOPERATION)
+    cell_tables, lost = artifacts.first_seed_tables(results, data, artifacts.COOPERATION)
     lines = list(lines_of(results, data, cell_tables, options.rounds))
-    weights_of_itself = list(own_weights(lines))
-    unused = [panel.title for line in lines for panel in line if not panel.values.any()]
+    panels = [panel for line in lines for panel in line]
+    weights = [panel for panel in panels if panel.kind == artifacts.MATRIX_WORDS["graph"]]
+    own_weights = [f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}" for panel in weights]
+    unused = [panel.title for panel in panels if not panel.values.any()]
     without = [cell for cell, table in cell_tables if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
         f"{results.study.seeds[0]}. Panels of one kind share a scale of colours.",
         f"{DATA}: the cosine of the clients' numbers of training images by class.",
-        *([f"Mean weight of a client's own model: {listing(weights_of_itself)}."] if weights_of_itself else []),
+        *([f"Mean weight of a client's own model: {listing(own_weights)}."] if own_weights else []),
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
-        *([f"Without matrices between clients: {cell_names(results, without)}."] if without else []),
+        *([f"Without matrices between clients: {artifacts.cell_names(results, without)}."] if without else []),
         *lost,
     ]
     figure = draw([[panel for panel in line if panel.values.any()] for line in lines])
     return figure, f"Cooperation on {results.title(data)}", " ".join(sentences)
 
 
-def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
-    """For each panel of cooperation weights: its title, and the mean weight of a client's own model."""
-    for panel in (panel for line in lines for panel in line if panel.kind == MATRIX_WORDS["graph"]):
-        yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
-
-
 def lines_of(
-    results: Results, data: str, cell_tables: Artifacts, rounds: Sequence[int | str]
+    results: Results, data: str, cell_tables: artifacts.Artifacts, rounds: Sequence[int | str]
 ) -> Iterator[list[Matrix]]:
     """For each heterogeneity the panel of its data, then the panels of each row and round."""
     several = len(results.heterogeneities(data)) > 1
@@ -97,10 +85,10 @@ def lines_of(
         if cells:
             yield [Matrix(DATA, DATA + where, data_similarity(cells[0][0].partition))]
         for cell, table in cells:
-            for round_, by_name in matrices(table, rounds):
-                names = {name: MATRIX_WORDS.get(name, name) for name in by_name}
+            for round_, by_name in artifacts.matrices(table, rounds):
+                words = {artifacts.MATRIX_WORDS.get(name, name): values for name, values in by_name.items()}
                 head = f"{results.names[cell.label]}{where}, round {round_}"
-                yield [Matrix(names[name], f"{head}: {names[name]}", values) for name, values in by_name.items()]
+                yield [Matrix(kind, f"{head}: {kind}", values) for kind, values in words.items()]
 
 
 def data_similarity(partition: Path) -> np.ndarray:

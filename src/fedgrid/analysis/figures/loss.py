@@ -7,7 +7,7 @@ from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.figures.curves import Measure, over_rounds, round_means
 from fedgrid.analysis.scores.results import Results
 
-LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades=True)
+LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades="y")
 
 
 class Options(curves.Options):

@@ -120,10 +120,9 @@ def draw_sizes(ax: Axes, training: np.ndarray, test: np.ndarray, numbered: bool)
     ax.set(ylabel="Images", ylim=(0, 1.25 * max(totals.max(), 1)))
     ax.grid(axis="x", visible=False)
     ax.tick_params(axis="x", length=0, labelbottom=False)
+    over: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "color": GREY}
     for client, total in enumerate(totals) if numbered else ():
-        ax.annotate(
-            f"{total}", (client, total), (0, 2), textcoords="offset points", ha="center", fontsize=6.5, color=GREY
-        )
+        ax.annotate(f"{total}", (client, total), (0, 2), **over)
 
 
 def add_legend(figure: Figure, ax: Axes, splits: dict[str, tuple[Path, str]], area: float, largest: int) -> None:
@@ -149,14 +148,9 @@ def caption(title: str, picture: str, metadata: Mapping[str, Any], summary: Mapp
     held_out = f", {images['validation']:,} of them for validation" if images["validation"] else ""
     held = f"{size['min']:,} to {size['max']:,}" if size["min"] < size["max"] else f"{size['min']:,}"
     total = images["train"] + images["validation"]
-    sentences = [
-        f"{title}: who holds what.",
-        picture,
-        f"A client holds {held} training images; there are {total:,} in all{held_out}.",
-        tested_on(metadata, summary),
-    ]
+    held = f"A client holds {held} training images; there are {total:,} in all{held_out}."
     apart = f"\n\n{distances(summary)}" if summary["jensen_shannon"]["mean"] is not None else ""
-    return " ".join(sentences) + apart
+    return f"{title}: who holds what. {picture} {held} {tested_on(metadata, summary)}{apart}"
 
 
 def tested_on(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:

@@ -65,8 +65,12 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
     row, and a panel a heterogeneity. Hollow marks are what the paper prints. `colours` as in `emphasis`. Raises as
     `varying.varied`, and `UserError` when the study has no such data set.
     """
-    over, swept = sweep_positions(results, data, options.over)
-    stands_out = emphasized(results, data, swept, colours)
+    settings = partitions(results, data)
+    over, of_columns = varied(settings, rows(results, data, results.heterogeneities(data)[0]), options.over)
+    swept = (heterogeneity_sweep if of_columns else row_sweep)(results, data, over)
+    # where rows are along x, they are what the figure is about, so that nothing is grey
+    drawn = [line for line in swept.names if line in results.names]
+    stands_out = emphasis(results, data, drawn, colours or len(drawn) < len(swept.names))
     word, matrix = options.names.get(over, over), options.matrix
     if matrix:
         measured, missing = between_clients(results, data, matrix)
@@ -75,7 +79,8 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
         figure = plot(swept, points, word, what, stands_out, {}, narrow)[0]
         title = f"{what} over {word} on {results.title(data)}"
         sentences = [
-            between(results, data, what.lower(), word),
+            f"{captions.lead(results)}: mean {what.lower()} of two different clients in the last round, over {word} on "
+            f"{results.title(data)}, seed {results.study.seeds[0]}.",
             *stands_out.sentences(swept.names),
             *off_axis_note(results, data, swept),
             *missing,
@@ -83,7 +88,7 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
         return figure, title, " ".join(sentences)
     points, printed = at_points(swept, accuracies(results, data)), printed_points(results, data, swept)
     panel_limits = limits.limits(points, swept.titles, False, printed=printed)
-    figure, panels = plot(swept, points, word, ACCURACY.axis, stands_out, panel_limits, narrow)
+    figure, panels = plot(swept, points, word, ACCURACY.y, stands_out, panel_limits, narrow)
     mark_printed(printed, stands_out.styles(swept.names), panels)
     title = f"Accuracy over {word} on {results.title(data)}"
     about = [
@@ -92,19 +97,6 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
         *limits.sentences(points, panel_limits, swept.names),
     ]
     return figure, title, caption(results, data, swept, word, about)
-
-
-def sweep_positions(results: Results, data: str, over: str) -> tuple[str, Swept]:
-    """The setting that is swept, and the position of every entry."""
-    first = results.heterogeneities(data)[0]
-    over, columns = varied(partitions(results, data), rows(results, data, first), over)
-    return over, (heterogeneity_sweep if columns else row_sweep)(results, data, over)
-
-
-def emphasized(results: Results, data: str, swept: Swept, colours: bool) -> Emphasis:
-    """What stands out; where rows are along x, they are what the figure is about, so that nothing is grey."""
-    of_rows = any(line not in results.names for line in swept.names)
-    return emphasis(results, data, [line for line in swept.names if line in results.names], colours or of_rows)
 
 
 def at_points(swept: Swept, measured: pd.DataFrame) -> pd.DataFrame:
@@ -118,10 +110,9 @@ def plot(
     swept: Swept, points: pd.DataFrame, x: str, y: str, stands_out: Emphasis, panel_limits: limits.Limits, narrow: bool
 ) -> tuple[Figure, dict[str, Axes]]:
     """The figure of the `points` of `at_points`, and its panels by name; `x` and `y` name the axes."""
-    figure, axes = panelled(points, swept.titles, swept.names, x, y, narrow, swept.marked, stands_out, panel_limits)
-    for ax in axes:
+    figure, panels = panelled(points, swept.titles, swept.names, x, y, narrow, swept.marked, stands_out, panel_limits)
+    for ax in panels.values():
         place_ticks(ax, sorted(set(swept.points["x"])))
-    panels = dict(zip(swept.titles, axes, strict=True))
     name_ends(figure, panels, points, swept.names, stands_out, narrow)
     return figure, panels
 
@@ -172,18 +163,13 @@ def row_points(results: Results, data: str, heterogeneity: str, over: str) -> It
     there = rows(results, data, heterogeneity)
     parts = [part for part in families(there, over) if len(part.members) > 1]
     for part, text in zip(parts, told_apart(parts), strict=True):
-        line = ", ".join(filter(None, [title_of(results, next(iter(part.members))), text]))
+        row = results.study.methods[next(iter(part.members))]
+        line = ", ".join(filter(None, [row.name or row.method, text]))  # whatever the rows are called
         yield from ((line, x, label) for label, x in part.members.items())
     values = [x for part in parts for x in part.members.values()]
     others = [label for label in there if not any(label in part.members for part in parts)]
     for label in others if values else ():
         yield from ((label, x, label) for x in (min(values), max(values)))
-
-
-def title_of(results: Results, label: str) -> str:
-    """The title of a row's method, whatever the row is called."""
-    row = results.study.methods[label]
-    return row.name or row.method
 
 
 def accuracies(results: Results, data: str) -> pd.DataFrame:
@@ -222,12 +208,6 @@ def mark_printed(printed: pd.DataFrame, styles: Mapping[str, Mapping[str, Any]],
         colour = styles[entry["line"]]["color"]
         look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
         panels[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
-
-
-def between(results: Results, data: str, what: str, word: str) -> str:
-    """What is drawn of a matrix between clients."""
-    where = f"on {results.title(data)}, seed {results.study.seeds[0]}"
-    return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
 
 
 def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from fedgrid.analysis.figures.common.lines import number_rounds, panelled
 from fedgrid.analysis.figures.common.style import Drawn, Undrawn
-from fedgrid.analysis.figures.curves import entries_of
+from fedgrid.analysis.figures.curves import ROUNDS, entries_of
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.scores.points import named
@@ -38,9 +38,9 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
     low, high = (by_round.quantile(q) for q in MIDDLE)
     table = pd.DataFrame({"mean": by_round.mean(), "low": low, "high": high}).reset_index()
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
-    figure, axes = panelled(table, panels, results.names, "Communication round", AXIS, narrow)
-    number_rounds(axes)
-    axes[0].set_ylim(0, 1.02)
+    figure, axes = panelled(table, panels, results.names, ROUNDS, AXIS, narrow)
+    number_rounds(axes.values())
+    next(iter(axes.values())).set_ylim(0, 1.02)
     return figure, f"Trust on {results.title(data)}", caption(results, data, list(table["label"].unique()))
 
 

@@ -18,7 +18,6 @@ from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.grid.study.codec import Limits
 from fedgrid.partition.common.publish import opened
@@ -61,26 +60,26 @@ def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     tables = {
         (cell.heterogeneity, cell.label): thinned(table, options.points) for cell, table in cell_tables if len(table)
     }
-    down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]
-    across = [label for label in results.names if any(label == position for _, position in tables)]
+    down = [name for name in results.heterogeneities(data) if name in {name for name, _ in tables}]
+    across = [label for label in results.names if label in {label for _, label in tables}]
     number = 1 + max(max(table[column].to_pylist()) for table in tables.values())
     figure = Figure(figsize=(SIDE * len(across) + 1.2, (SIDE + 0.1) * len(down) + 0.3), layout="constrained")
     grid = figure.subplots(len(down), len(across), squeeze=False)
-    for i, heterogeneity in enumerate(down):
-        for j, label in enumerate(across):
-            ax = grid[i, j]
+    for heterogeneity, line in zip(down, grid, strict=True):
+        for label, ax in zip(across, line, strict=True):
             ax.set(xticks=[], yticks=[], xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), aspect="equal")
             if (heterogeneity, label) in tables:
                 table = tables[heterogeneity, label]
                 draw(ax, embedded(table, options.perplexity), table[column].to_numpy(), number)
-        grid[i, 0].set_ylabel(results.heterogeneity_title(heterogeneity))
+        line[0].set_ylabel(results.heterogeneity_title(heterogeneity))
     for label, ax in zip(across, grid[0], strict=True):
         ax.set_title(results.names[label])
-    names = classes(cell_tables[0][0]) if options.colour == "class" else list(map(str, range(number)))
+    classes = opened(cell_tables[0][0].partition)[1]["classes"]
+    names = classes if options.colour == "class" else list(map(str, range(number)))
     explain(figure, names[:number], options.colour.capitalize())
     counts = listing(dict.fromkeys(f"{len(table):,}" for table in tables.values()))
-    sentences_below = [*caption(results, data, counts, options.perplexity), *sentences]
-    return figure, f"Representations on {results.title(data)}", " ".join(sentences_below)
+    below = " ".join([*caption(results, data, counts, options.perplexity), *sentences])
+    return figure, f"Representations on {results.title(data)}", below
 
 
 def thinned(table: pa.Table, points: int) -> pa.Table:
@@ -132,11 +131,6 @@ def explain(figure: Figure, names: list[str], title: str) -> None:
         for group, name in enumerate(names)
     ]
     figure.legend(handles=handles, loc="outside right center", title=title, fontsize="small", labelspacing=0.3)
-
-
-def classes(cell: FinishedCell) -> list[str]:
-    """The names of the classes, as the partition of a cell has them."""
-    return list(opened(cell.partition)[1]["classes"])
 
 
 def caption(results: Results, data: str, counts: str, perplexity: float) -> list[str]:

@@ -9,14 +9,11 @@ from pathlib import Path
 from fedgrid.analysis.prose.origin import portable
 from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.scores.summary import cell_scores
+from fedgrid.analysis.scores.summary import ENTRY, cell_scores
 from fedgrid.analysis.tables.common.grid import Entry, Grid
 from fedgrid.analysis.tables.common.pivot import column_name
 from fedgrid.grid.plan.manifest_model import Cell
 from fedgrid.grid.study.model import FULL
-
-Position = tuple[str, str, str, str]
-"""Row, data set, heterogeneity and domain, by label."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +55,27 @@ class Details:
         """A table of accuracies whose numbers open their details, which are added to `numbers`."""
         domains = any(entry.position and entry.position[3] for _, entries in grid.rows for entry in entries)
         scores = cell_scores(self.results, domains)
-        keys = zip(*(scores[name] for name in ("label", "data", "heterogeneity", "domain", "seed")), strict=True)
-        accuracy_by_key = dict(zip(keys, scores["accuracy"], strict=True))
+        accuracy_by_key = scores.set_index([*ENTRY, "seed"])["accuracy"].to_dict()
 
-        def score(cell: Cell, domain: str) -> float:
-            return float(accuracy_by_key.get((*cell.entry, domain, cell.seed), nan))
+        def score(cell: Cell, domain: str) -> str:
+            accuracy = float(accuracy_by_key.get((*cell.entry, domain, cell.seed), nan))
+            return cell.status if isnan(accuracy) else f"{percent(accuracy)} %"
 
         rows = [(name, [self._linked(entry, score) for entry in entries]) for name, entries in grid.rows]
         return replace(grid, rows=rows)
 
-    def _linked(self, entry: Entry, score: Callable[[Cell, str], float]) -> Entry:
+    def _linked(self, entry: Entry, score: Callable[[Cell, str], str]) -> Entry:
         if entry.position is None or not (cells := self.cells.get(entry.position[:3])):
             return entry
-        seeds = [
-            Seed(cell.seed, _text(score(cell, entry.position[3]), cell.status), self.links.get(cell.key, ""))
-            for cell in cells
-        ]
+        domain = entry.position[3]
+        seeds = [Seed(cell.seed, score(cell, domain), self.links.get(cell.key, "")) for cell in cells]
         id_ = f"n-{self.experiment}-{len(self.numbers)}"
-        name = self._name(entry.position)
+        label, *column = entry.position
+        name = f"{self.results.names[label]}: {column_name(self.results, *column)}"
         self.numbers.append(Number(id_, name, entry.text, seeds, self._command(entry.position, cells[0])))
         return replace(entry, popover=id_)
 
-    def _name(self, position: Position) -> str:
-        label, data, heterogeneity, domain = position
-        return f"{self.results.names[label]}: {column_name(self.results, data, heterogeneity, domain)}"
-
-    def _command(self, position: Position, cell: Cell) -> str:
+    def _command(self, position: tuple[str, str, str, str], cell: Cell) -> str:
         """The command that explains the number: by words of the table, or by a key where they mean other rows too."""
         label, data, heterogeneity, _ = position
         name = self.results.names[label]
@@ -93,7 +85,3 @@ class Details:
         scale = [] if self.results.study.scale == FULL else ["--scale", self.results.study.scale]
         options = ["--configfile", portable(self.configfile), *scale]
         return shlex.join(["fedgrid", "explain", *options, *filter(None, query)])
-
-
-def _text(score: float, status: str) -> str:
-    return status if isnan(score) else f"{percent(score)} %"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.finding import finding, main_experiment
 from fedgrid.analysis.papers.headline import headline
-from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview, without_results
+from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results, load
-from fedgrid.analysis.tables.common.grid import templates
+from fedgrid.analysis.tables.common.grid import rendered
 from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, write_text
@@ -55,25 +56,22 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
         [section(one, out_html, assumed, papers, configfile, at_all_scales(one, order)) for one in overviews]
     )
     main = main_experiment(overviews)
-    page = (
-        templates()
-        .get_template("paper.html.j2")
-        .render(
-            title=study.paper or text.get("title") or out_html.parent.name,
-            name=out_html.parent.name,
-            scale=study.scale,
-            finding=finding(main) if main else "",
-            main=next((part for part in parts if part.overview is main), None),
-            headline=headline(overviews, papers),
-            sections=[part for part in parts if part.overview.state != NOT_RUN],
-            not_run=[part.overview for part in parts if part.overview.state == NOT_RUN],
-            command=partial(origin.command, configfile, study.scale),
-            same=same,
-            different=different,
-            assumed=assumed,
-            environments=differences.environments(all_of_them),
-            **origin.regeneration(all_of_them, configfile),
-        )
+    page = rendered(
+        "paper.html.j2",
+        title=study.paper or text.get("title") or out_html.parent.name,
+        name=out_html.parent.name,
+        scale=study.scale,
+        finding=finding(main) if main else "",
+        main=next((part for part in parts if part.overview is main), None),
+        headline=headline(overviews, papers),
+        sections=[part for part in parts if part.overview.state != NOT_RUN],
+        not_run=[part.overview for part in parts if part.overview.state == NOT_RUN],
+        command=partial(origin.command, configfile, study.scale),
+        same=same,
+        different=different,
+        assumed=assumed,
+        environments=differences.environments(all_of_them),
+        **origin.regeneration(all_of_them, configfile),
     )
     write_text(out_html, page)
 
@@ -82,13 +80,11 @@ def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
     """The experiment that the study wants made from `manifest` now, without results that were made from another one."""
     state = tables_state(manifest)
     if state == CURRENT:
-        return overview(manifest.parent, records(manifest))
-    return without_results(manifest.parent, text, out_of_date=state == OUT_OF_DATE)
-
-
-def records(manifest: Path) -> dict[str, Path]:
-    """The files of an experiment's cells by key."""
-    return {cell.key: cell.path for cell in read_manifest(manifest).cells}
+        return overview(manifest.parent, {cell.key: cell.path for cell in read_manifest(manifest).cells})
+    folder, out_of_date = manifest.parent, state == OUT_OF_DATE
+    title = text.get("title", "").removesuffix(".") or folder.name
+    about = title, text.get("source", ""), text.get("lacks", "")
+    return Overview(folder.name, folder, *about, out_of_date=out_of_date)
 
 
 def at_all_scales(overview: Overview, order: Sequence[str]) -> dict[str, Results]:
@@ -138,12 +134,11 @@ def limit_images(sections: Sequence[Section]) -> list[Section]:
     """The sections with as many images as there is room for on one page."""
     pictures = [picture for part in sections for picture in (*part.pictures, *part.partitions)]
     fitted = iter(within(pictures, PAGE_IMAGE_BYTES))
-    return [
-        replace(
-            part, pictures=[next(fitted) for _ in part.pictures], partitions=[next(fitted) for _ in part.partitions]
-        )
-        for part in sections
-    ]
+    limited = []
+    for part in sections:
+        drawn, partitions = (list(islice(fitted, len(shown))) for shown in (part.pictures, part.partitions))
+        limited.append(replace(part, pictures=drawn, partitions=partitions))
+    return limited
 
 
 def main(argv: Sequence[str] | None = None) -> int:

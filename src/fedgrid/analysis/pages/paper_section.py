@@ -1,7 +1,7 @@
 """What a paper's page shows of one experiment: its tables, figures, claims and cells, as parts of HTML."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,13 +83,12 @@ def section(
     results = overview.results
     if results is None:
         return Section(overview, href)
-    files_of_cells = ((cell.key, overview.records.get(cell.key)) for cell in overview.finished)
-    links = {key: relative(file, page) for key, file in files_of_cells if file}
+    finished = {cell.key for cell in overview.finished}
+    links = {key: relative(file, page) for key, file in overview.records.items() if key in finished}
     beside_others = beside(results, scales)
     details = Details(results, links, overview.id, configfile)
     figures = planned_figures(results, overview.folder)
-    drawn = drawn_among(figures)
-    pictures = [(kind, picture(svg(stem))) for kind, stems in figures.items() for stem in stems if stem in drawn]
+    pictures = [(kind, picture(file)) for kind, files in figures.items() for file in files if file.is_file()]
     return Section(
         overview,
         href,
@@ -99,7 +98,7 @@ def section(
         folded=folded(results, overview.folder, papers),
         pictures=[entry for kind, entry in pictures if not is_of_partition(kind)],
         partitions=[entry for kind, entry in pictures if is_of_partition(kind)],
-        undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems, drawn)],
+        undrawn=[sentence for kind, files in figures.items() for sentence in undrawn(kind, files)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
         records=records(results, links) if results.cells and not details.numbers else {},
@@ -134,29 +133,19 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
 
 
 def planned_figures(results: Results, folder: Path) -> dict[str, list[Path]]:
-    """The kinds of figures that the experiment shows → their figures in `folder`, drawn or not, without a suffix."""
+    """The kinds of figures that the experiment shows → the files of their drawings in `folder`, drawn or not."""
     shown_kinds = dict.fromkeys(figure.kind for figure in results.study.shown("figure"))
     planned = drawings(results)
     return {
-        kind: [folder / "figures" / name for name, figure in planned.items() if figure.kind == kind]
+        kind: [folder / "figures" / f"{name}.svg" for name, figure in planned.items() if figure.kind == kind]
         for kind in shown_kinds
     }
 
 
-def svg(stem: Path) -> Path:
-    """The file of a drawn figure."""
-    return Path(f"{stem}.svg")
-
-
-def drawn_among(figures: Mapping[str, Sequence[Path]]) -> set[Path]:
-    """Those of the planned figures that are drawn."""
-    return {stem for stems in figures.values() for stem in stems if svg(stem).is_file()}
-
-
-def undrawn(kind: str, stems: Sequence[Path], drawn: Set[Path]) -> list[str]:
+def undrawn(kind: str, files: Sequence[Path]) -> list[str]:
     """Why there are fewer figures of a kind than there might be."""
-    reasons = [text for stem in stems if stem not in drawn and (text := Path(f"{stem}.txt")).is_file()]
-    if reasons or not drawn.isdisjoint(stems):
+    reasons = [text for file in files if not file.is_file() and (text := file.with_suffix(".txt")).is_file()]
+    if reasons or any(file.is_file() for file in files):
         return [f"Figure ({kind}): {read(text).strip()}" for text in reasons]
     return [f"No results for this figure ({kind})."]
 
@@ -166,8 +155,6 @@ def records(results: Results, links: Mapping[str, str]) -> dict[str, Any]:
     entries: dict[tuple[str, str, str], list[tuple[int, str, str]]] = {}
     for cell in results.cells:
         entries.setdefault(cell.entry, []).append((cell.seed, links.get(cell.key, ""), cell.status))
-    rows = [
-        (name, [entries.get((label, *column), []) for column in results.columns])
-        for label, name in results.names.items()
-    ]
-    return {"header": levels([results.titles(*column) for column in results.columns]), "rows": rows}
+    columns = results.columns
+    rows = [(name, [entries.get((label, *column), []) for column in columns]) for label, name in results.names.items()]
+    return {"header": levels([results.titles(*column) for column in columns]), "rows": rows}

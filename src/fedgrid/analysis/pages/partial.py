@@ -4,7 +4,6 @@ Run as ``python -m fedgrid.analysis.pages.partial PLAN`` where a run ends withou
 """
 
 import shutil
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.prose import captions
-from fedgrid.command import run
+from fedgrid.command import plan_parser, run
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_writable
 from fedgrid.grid.plan import manifest, plan_file
@@ -73,8 +72,7 @@ def from_plan(file: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN."""
-    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.partial", description="Report what is finished.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.analysis.pages.partial", "Report what is finished.")
     parser.set_defaults(action=from_plan)
     return run(parser, argv)
 

@@ -15,7 +15,7 @@ from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.analysis.tables.accuracy import Options, make_table
-from fedgrid.analysis.tables.common.grid import templates
+from fedgrid.analysis.tables.common.grid import rendered
 from fedgrid.command import run
 from fedgrid.files import write_text
 
@@ -52,11 +52,8 @@ def draw(content: dict[str, Any]) -> str:
     """The picture of `texts` as SVG."""
     width = STUB + COLUMN * len(content["header"][-1])
     sentences = [(name, wrap(sentence, width // LETTER)) for name, sentence in content["findings"]]
-    return (
-        templates()
-        .get_template("picture.svg.j2")
-        .render(content, sentences=sentences, width=width, stub_width=STUB, column=COLUMN, line=LINE)
-    )
+    layout = {"width": width, "stub_width": STUB, "column": COLUMN, "line": LINE}
+    return rendered("picture.svg.j2", **content, **layout, sentences=sentences)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,6 @@
 """Write the report of a study: one HTML file that needs no other, with what was found first."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.cells import WAITING
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores, summary
-from fedgrid.analysis.tables.common.grid import templates
+from fedgrid.analysis.tables.common.grid import rendered
 from fedgrid.analysis.tables.common.pivot import STATISTICS
 from fedgrid.files import write_text
 from fedgrid.grid.plan.manifest_model import Shown
@@ -39,30 +38,27 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
     """
     tables_by_name = shown_tables(results)
     drawn = [path for path in figures if path.is_file()]
-    page = (
-        templates()
-        .get_template("report.html.j2")
-        .render(
-            study=results.study,
-            names=results.names,
-            column=results.column,
-            words=results.heterogeneity_title,
-            title=results.title,
-            **headline_context(results, tables_by_name.get(ACCURACY)),
-            most=MOST_FINDINGS,
-            tables={name: Markup(read(tables / f"{name}.html")) for name in tables_by_name if name != ACCURACY},
-            pictures=switched_within(
-                [picture(path) for path in drawn if not path.name.startswith(PARTITION_PREFIXES)], PAGE_IMAGE_BYTES
-            ),
-            partitions=[picture(path) for path in drawn if path.name.startswith(PARTITION_PREFIXES)],
-            undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
-            failures=[cell for cell in results.cells if cell.status not in ("ok", *WAITING)],
-            cells=len(results.to_train),
-            finished=len(results.trained),
-            progress=captions.progress(results),
-            environments=origin.environments(results),
-            **origin.regeneration(results, configfile),
-        )
+    page = rendered(
+        "report.html.j2",
+        study=results.study,
+        names=results.names,
+        column=results.column,
+        words=results.heterogeneity_title,
+        title=results.title,
+        **headline_context(results, tables_by_name.get(ACCURACY)),
+        most=MOST_FINDINGS,
+        tables={name: Markup(read(tables / f"{name}.html")) for name in tables_by_name if name != ACCURACY},
+        pictures=switched_within(
+            [picture(path) for path in drawn if not path.name.startswith(PARTITION_PREFIXES)], PAGE_IMAGE_BYTES
+        ),
+        partitions=[picture(path) for path in drawn if path.name.startswith(PARTITION_PREFIXES)],
+        undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
+        failures=[cell for cell in results.cells if cell.status not in ("ok", *WAITING)],
+        cells=len(results.to_train),
+        finished=len(results.trained),
+        progress=captions.progress(results),
+        environments=origin.environments(results),
+        **origin.regeneration(results, configfile),
     )
     write_text(out_html, page)
 
@@ -75,12 +71,11 @@ def headline_context(results: Results, accuracy: Shown | None) -> dict[str, Any]
     if not results.finished:
         return {"findings": [], "protocol": [], "views": []}
     table = summary(results)
-    scored = views(results, kinds.chosen("tables", ACCURACY, accuracy.options)) if accuracy else []
     several = len(results.study.seeds) > 1
     return {
         "findings": findings(results, table),
         "protocol": captions.protocol(
             results, cell_scores(results), table, True, [STATISTICS["std"].explained(several)]
         ),
-        "views": [replace(view, table=Markup(view.table)) for view in scored],
+        "views": views(results, kinds.chosen("tables", ACCURACY, accuracy.options)) if accuracy else [],
     }

@@ -35,10 +35,9 @@ def write_tables(results: Results, outdir: Path) -> None:
     when the study asks for a table that does not exist.
     """
     for name, (numbers, grid) in tables(results):
-        write_text(outdir / f"{name}.csv", csv(numbers))
-        write_text(outdir / f"{name}.md", markdown(grid))
-        write_text(outdir / f"{name}.tex", latex(grid))
-        write_text(outdir / f"{name}.html", html(grid))
+        texts = {"csv": csv(numbers), "md": markdown(grid), "tex": latex(grid), "html": html(grid)}
+        for form, text in texts.items():
+            write_text(outdir / f"{name}.{form}", text)
 
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
@@ -59,8 +58,8 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
 
 def make_table(results: Results, shown: Shown) -> Table:
     """A table of a kind, with the options that the study gives."""
-    options = kinds.chosen("tables", shown.kind, shown.options)
-    table: Table = kinds.module("tables", shown.kind).make_table(results, options)
+    table: Table
+    table = kinds.module("tables", shown.kind).make_table(results, kinds.chosen("tables", shown.kind, shown.options))
     return table
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
+from markupsafe import Markup
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.adoptions import adopted
@@ -36,9 +37,9 @@ class View:
     """
 
     name: str
-    table: str
+    table: Markup
     remarks: list[str]
-    moves: str = ""
+    moves: str
 
 
 def views(results: Results, options: Options) -> list[View]:
@@ -47,18 +48,13 @@ def views(results: Results, options: Options) -> list[View]:
     `options` are those of the accuracy table.
     """
     own_view = summary(results)
-    shown = [view(own_name(results), results, own_view, options)]
-    for name, score in other_scorings(results):
-        rescored = results.rescored(score)
-        table = summary(rescored)
-        shown.append(replace(view(name, rescored, table, options), moves=moved(results, own_view, table)))
+    shown = []
+    for name, rescored in [(own_name(results), results), *other_scorings(results)]:
+        table = own_view if rescored is results else summary(rescored)
+        remarks = captions.remarks(rescored, cell_scores(rescored), table)
+        printed = Markup(html(briefly(rescored, options)))
+        shown.append(View(name, printed, remarks, moved(results, own_view, table)))
     return shown
-
-
-def view(name: str, results: Results, table: pd.DataFrame, options: Options) -> View:
-    """The table of one scoring; `table` is its `summary`."""
-    printed = html(briefly(results, options))
-    return View(name, printed, captions.remarks(results, cell_scores(results), table))
 
 
 def briefly(results: Results, options: Options) -> Grid:
@@ -77,15 +73,15 @@ def own_name(results: Results) -> str:
     return NAMES[scores.pop()] if len(scores) == 1 else "as the study asks"
 
 
-def other_scorings(results: Results) -> Iterator[tuple[str, str]]:
-    """Name and score of the other scorings, without those that would score every cell as the study does."""
+def other_scorings(results: Results) -> Iterator[tuple[str, Results]]:
+    """The other scorings and their names, without those that would score every cell as the study does."""
     metrics = set(results.score_metrics("test").values())
     other_views = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
     points = [results.point(cell) for cell in results.finished]
     for score in other_views:
         rescored = results.rescored(score)
         if [rescored.point(cell) for cell in rescored.finished] != points:
-            yield NAMES[score], score
+            yield NAMES[score], rescored
 
 
 def moved(results: Results, earlier: pd.DataFrame, later: pd.DataFrame) -> str:

@@ -126,9 +126,13 @@ def name_of(results: Results, entry: Mapping[str, str]) -> str:
 
 def column_entries(entry: Mapping[str, float]) -> list[Entry]:
     """The printed values of one column."""
-    low, high = (text(entry[name]) for name in ("low", "high"))
-    limits = DASH if low == DASH else f"{low} to {high}"
-    return [Entry(value) for value in (str(entry["rows"]), text(entry["tau"]), limits, text(entry["between_seeds"]))]
+    values = str(entry["rows"]), text(entry["tau"]), limits_text(entry), text(entry["between_seeds"])
+    return list(map(Entry, values))
+
+
+def limits_text(entry: Mapping[str, float]) -> str:
+    """The interval of a τ."""
+    return DASH if np.isnan(entry["low"]) else f"{text(entry['low'])} to {text(entry['high'])}"
 
 
 def text(value: float) -> str:

@@ -1,6 +1,6 @@
 """The numbers that claims are about, by row, column and seed: measured ones, and those that the paper prints."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import combinations
@@ -69,7 +69,9 @@ class Measured:
         self.shown = kinds.first_tables(results.study)
         self.columns = columns(results, self.domains)
         self.labels = {name: label for label, name in results.names.items()}
-        self.rows = [*self.labels, *self._timed()]
+        parts = timings(results, self.shown.get("phases"))
+        self.timed = pd.concat([pd.DataFrame(columns=["row", *CELL, "value"]), *parts])
+        self.rows = [*self.labels, *dict.fromkeys(self.timed["row"])]
         printed = results.published or results.published_elsewhere
         self.printed = Printed(results, self.domains) if printed else None
         self.unpaired = {cell.entry for cell in results.finished if not cell.same_partition}
@@ -182,12 +184,7 @@ class Measured:
         return traffic.merge(self._domains(), on="data").assign(seed=0)
 
     def _seconds(self) -> pd.DataFrame:
-        parts = [cells.drop(columns="domain") for cells in timings(self.results, self.shown.get("phases"))]
-        return pd.concat([pd.DataFrame(columns=["row", *CELL, "value"]), *parts]).merge(self._domains())
-
-    def _timed(self) -> list[str]:
-        parts = timings(self.results, self.shown.get("phases"))
-        return list(dict.fromkeys(row for cells in parts for row in cells["row"]))
+        return self.timed[["row", *CELL, "value"]].merge(self._domains())
 
 
 READERS: dict[str, Callable[[Measured], pd.DataFrame]] = {
@@ -237,7 +234,8 @@ class Printed:
                 column = (data, heterogeneity, domain if domains else EVERY)
                 self.numbers.setdefault((metric, column), {}).setdefault(entry["row"], entry["number"])
         self.rows = list(dict.fromkeys(row for numbers in self.numbers.values() for row in numbers))
-        self.columns = list(self._columns(results))
+        printed = dict.fromkeys(column for _, column in self.numbers)
+        self.columns = [column for place in results.columns for column in printed if column[:2] == place]
 
     @property
     def columns_not_run(self) -> set[tuple[str, str]]:
@@ -251,10 +249,6 @@ class Printed:
     def printed_rows(self, metric: str) -> set[str]:
         """The rows that the paper prints for this experiment, whether or not they were run."""
         return {entry["row"] for entry in self._own if entry["metric"] == metric} - {AVERAGED}
-
-    def _columns(self, results: Results) -> Iterator[Column]:
-        printed = dict.fromkeys(column for _, column in self.numbers)
-        yield from (column for place in results.columns for column in printed if column[:2] == place)
 
     def planned(self, metric: str, column: Column) -> list[str]:
         """The rows that have a number."""

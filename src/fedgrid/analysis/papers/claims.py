@@ -82,20 +82,18 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     checked = verdicts(results)
     rows = [(claim.says, [Entry(claim.verdict), Entry("; ".join(claim.numbers) or claim.rule)]) for claim in checked]
     caption = f"{captions.lead(results)}: claims of the paper. {STATISTICS}"
-    grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, textual=True)
-    table = pd.DataFrame(
-        [
-            {
-                **{name: getattr(one, name) for name in ("says", "verdict", "why", "rule")},
-                "columns": len(one.compared),
-                "columns_alike": sum(column.verdict == one.verdict for column in one.compared),
-                "numbers": "; ".join(one.numbers),
-                "contradicted": "; ".join(one.contradicted),
-            }
-            for one in checked
-        ]
-    )
-    return table, grid
+    table = [
+        {
+            **{name: getattr(one, name) for name in ("says", "verdict", "why", "rule")},
+            "columns": len(one.compared),
+            "columns_alike": sum(column.verdict == one.verdict for column in one.compared),
+            "numbers": "; ".join(one.numbers),
+            "contradicted": "; ".join(one.contradicted),
+        }
+        for one in checked
+    ]
+    header = [[("Verdict", 1), ("Numbers", 1)]]
+    return pd.DataFrame(table), Grid(caption, "Claim", header, rows, textual=True)
 
 
 def verdict(measured: Measured, claim: Claim) -> Verdict:
@@ -108,15 +106,10 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     against = contradicted(measured, claim)
     claim = without(claim, missing_names)
     compared = parts(measured, claim) if claim.rule else []
-    several = isinstance(claim.metric, list)
-    columns = [
-        ColumnVerdict(
-            part_name(measured, part) + (f" ({phrase(part.metric)})" if several else ""),
-            outcome([part]),
-            numbers(measured, part),
-        )
-        for part in compared
-    ]
+    columns = []
+    for part in compared:
+        name = part_name(measured, part) + (f" ({phrase(part.metric)})" if isinstance(claim.metric, list) else "")
+        columns.append(ColumnVerdict(name, outcome([part]), numbers(measured, part)))
     of_compared = outcome(compared)
     columns.sort(key=lambda column: column.verdict != of_compared)
     if missing:
@@ -152,10 +145,8 @@ def why_open(compared: list[Part]) -> str:
 
 def contradicted(measured: Measured, claim: Claim) -> list[str]:
     """The columns in which the paper's own numbers violate a rule."""
-    printed = measured.printed
-    if printed is None:
-        return []
-    return [part_name(measured, part) for part in parts(printed, claim) if outcome([part]) == REFUTED]
+    compared = parts(measured.printed, claim) if measured.printed else []
+    return [part_name(measured, part) for part in compared if outcome([part]) == REFUTED]
 
 
 def rule_text(claim: Claim) -> str:
@@ -248,11 +239,11 @@ def compared_numbers(measured: Measured, judged: Judged, metric: str) -> str:
 def difference(comparison: Comparison, unit: str) -> str:
     """A difference with its interval and its seeds."""
     text = f"{decimals(comparison.difference, signed=True)} {unit}"
-    seeds = counted(comparison.seeds, "seed")
-    if comparison.testable:
-        low, high = (decimals(limit, signed=True) for limit in comparison.interval())
-        return f"{text} ({100 * (1 - LEVEL):g} % CI {low} to {high}, {seeds})"
-    return f"{text} ({seeds})" if comparison.seeds else text
+    if not comparison.seeds:
+        return text
+    low, high = (decimals(limit, signed=True) for limit in comparison.interval())
+    interval = f"{100 * (1 - LEVEL):g} % CI {low} to {high}, " if comparison.testable else ""
+    return f"{text} ({interval}{counted(comparison.seeds, 'seed')})"
 
 
 def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str:
@@ -266,8 +257,7 @@ def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str
     if not {judged.first, judged.second} <= set(scores.values.index):
         return sentence
     margin = judged.sign * (scores.mean(judged.first) - scores.mean(judged.second))
-    seeds = comparison.seeds_to_detect(margin)
-    printed_margin = decimals(margin, signed=True)
+    seeds, text = comparison.seeds_to_detect(margin), decimals(margin, signed=True)
     if seeds and seeds > comparison.seeds:
-        return f"{sentence} (the printed {printed_margin} would take {counted(seeds, 'seed')})"
-    return f"{sentence} (printed: {printed_margin})"
+        return f"{sentence} (the printed {text} would take {counted(seeds, 'seed')})"
+    return f"{sentence} (printed: {text})"

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from fedgrid.analysis.papers.agreement import between_papers, text
-from fedgrid.analysis.scores.results import DASH
+from fedgrid.analysis.papers.agreement import between_papers, limits_text, text
 from fedgrid.analysis.tables.common.grid import Entry, Grid
 
 Numbers = Sequence[Mapping[str, str]]
@@ -25,9 +24,7 @@ def grid(table: pd.DataFrame) -> Grid:
     rows = []
     for entry in table.to_dict("records"):
         name = ", ".join(filter(None, (entry[part] for part in ("data", "heterogeneity", "domain"))))
-        low, high = text(entry["low"]), text(entry["high"])
-        limits = DASH if low == DASH else f"{low} to {high}"
-        values = [entry["other"], str(entry["rows"]), str(entry["equal"]), text(entry["tau"]), limits]
+        values = [entry["other"], str(entry["rows"]), str(entry["equal"]), text(entry["tau"]), limits_text(entry)]
         rows.append((name, list(map(Entry, values))))
     header = [[(name, 1) for name in ("Paper", "Rows", "Equal", "Kendall’s τ", "95 % interval")]]
     caption = (

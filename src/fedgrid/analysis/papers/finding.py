@@ -9,6 +9,7 @@ import pandas as pd
 from fedgrid.analysis.papers.claim_scores import Measured, column_names
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, Verdict
 from fedgrid.analysis.papers.overview import Overview
+from fedgrid.analysis.prose.findings import in_order
 from fedgrid.analysis.prose.phrases import all_of, listing, ordinal, spelled
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column
@@ -17,6 +18,8 @@ from fedgrid.analysis.scores.summary import summary
 from fedgrid.grid.study.claim import Claim
 
 ACCURACY = "accuracy"
+OF_ALL = (EVERY, AVERAGE)
+"""Domains of columns that are of all clients."""
 MOST_LEADS = 6
 """Columns up to which each lead is named by itself; of more, those that are not significant are counted."""
 OUTCOMES = {
@@ -56,27 +59,24 @@ def finding(overview: Overview) -> str:
     assert results is not None
     measured = Measured(results)
     domains = measured.domains
-    columns = [column for column in measured.columns if column[2] in (EVERY, AVERAGE)]
+    columns = [column for column in measured.columns if column[2] in OF_ALL]
     table = summary(results, domains)
     ranked = [_ranked(table, column) for column in columns]
     claim, verdict = _claim_of_leads(overview)
-    winner = claim.leads if claim else _printed_winner(measured)
+    best = list(_printed_best(measured).values())
+    winner = claim.leads if claim else max(best, key=best.count, default=None)
     sentences = [reported_lead_sentence(measured, overview.source, columns, winner, claim)] if winner else []
     sentences.append(measured_lead_sentence(results, columns, ranked, winner))
-    if len(results.study.seeds) < FEWEST_SEEDS:
-        sentences.append(f"A significant lead needs {spelled(FEWEST_SEEDS)} seeds; this run has {_seeds(results)}.")
+    seeds = len(results.study.seeds)
+    if seeds < FEWEST_SEEDS:
+        sentences.append(f"A significant lead needs {spelled(FEWEST_SEEDS)} seeds; this run has {spelled(seeds)}.")
     if verdict and verdict.verdict in OUTCOMES:
         sentences.append(OUTCOMES[verdict.verdict].format(row=winner))
     return " ".join(sentences)
 
 
-def _seeds(results: Results) -> str:
-    return spelled(len(results.study.seeds))
-
-
 def _ranked(table: pd.DataFrame, column: Column) -> pd.DataFrame:
-    of_column = table[(table[[*COLUMN, "domain"]] == list(column)).all(axis=1) & table["rank"].notna()]
-    return of_column.sort_values("rank", kind="stable")
+    return in_order(table[(table[[*COLUMN, "domain"]] == list(column)).all(axis=1)])
 
 
 def _claim_of_leads(overview: Overview) -> tuple[Claim | None, Verdict | None]:
@@ -88,39 +88,30 @@ def _claim_of_leads(overview: Overview) -> tuple[Claim | None, Verdict | None]:
     )
 
 
-def _printed_winner(measured: Measured) -> str | None:
-    """The row that is printed as the best of most columns; None where no accuracy is printed."""
-    winners = [row for column in _printed_columns(measured) if (row := _printed_best(measured, column))]
-    return max(winners, key=winners.count, default=None)
-
-
-def _printed_columns(measured: Measured) -> list[Column]:
-    printed = measured.printed
-    return [] if printed is None else [column for column in printed.columns if column[2] in (EVERY, AVERAGE)]
-
-
-def _printed_best(measured: Measured, column: Column) -> str | None:
-    numbers = measured.printed.numbers.get((ACCURACY, column), {}) if measured.printed else {}
-    return max(numbers, key=lambda row: numbers[row], default=None)
+def _printed_best(measured: Measured) -> dict[Column, str]:
+    """The row that is printed as the best of each column with accuracies of all clients."""
+    if measured.printed is None:
+        return {}
+    numbers = {column: measured.printed.numbers.get((ACCURACY, column)) for column in measured.printed.columns}
+    return {column: max(rows, key=rows.__getitem__) for column, rows in numbers.items() if rows and column[2] in OF_ALL}
 
 
 def reported_lead_sentence(
     measured: Measured, source: str, columns: list[Column], winner: str, claim: Claim | None
 ) -> str:
     """What the paper says of the row that it claims, or prints, to lead."""
-    printed = [column for column in _printed_columns(measured) if _printed_best(measured, column)]
-    known = printed or columns
+    best = _printed_best(measured)
+    known = list(best) or columns
     if claim:
         named = set(claim.columns)
         claimed = [column for column in known if not named or column_names(measured.results, column) & named]
     else:
-        claimed = [column for column in known if _printed_best(measured, column) == winner]
+        claimed = [column for column in known if best.get(column) == winner]
     table = re.split(r",| \(", source)[0]
     if not claimed or len(known) == 1:
         return f"{winner} is reported to lead{f' in {table}' if table else ''}."
-    return (
-        f"{winner} is reported to lead {all_of(len(claimed), len(known), 'column')}{f' of {table}' if table else ''}."
-    )
+    where = all_of(len(claimed), len(known), "column")
+    return f"{winner} is reported to lead {where}{f' of {table}' if table else ''}."
 
 
 def measured_lead_sentence(
@@ -157,23 +148,24 @@ def _named(leads: Sequence[Lead]) -> Iterator[str]:
     others = [lead for lead in leads if not lead.significant]
     for row, of_row in _by_row(significant):
         each = {1: "", 2: "both "}.get(len(of_row), "all ")
-        yield f"{row} leads {listing(f'{one.column} by {one.points:.2f} points' for one in of_row)} ({each}significant)"
+        yield f"{row} leads {_margins(of_row)} ({each}significant)"
     if not others:
         return
     if len(leads) > MOST_LEADS:
         number = f"{'the other ' if significant else ''}{spelled(len(others))} column{'s' if len(others) > 1 else ''}"
         yield f"in {number} no lead is significant: {listing(_ahead(row, of_row) for row, of_row in _by_row(others))}"
         return
-    ahead = [
-        f"{row} is ahead on {listing(f'{one.column} by {one.points:.2f} points' for one in of_row)}"
-        for row, of_row in _by_row(others)
-    ]
+    ahead = [f"{row} is ahead on {_margins(of_row)}" for row, of_row in _by_row(others)]
     rest = "the other lead is not" if len(others) == 1 else "the other leads are not"
     yield f"{rest if significant else 'no lead is'} significant: {', '.join(ahead)}"
 
 
 def _by_row(leads: Sequence[Lead]) -> list[tuple[str, list[Lead]]]:
     return [(row, [lead for lead in leads if lead.row == row]) for row in dict.fromkeys(lead.row for lead in leads)]
+
+
+def _margins(leads: Sequence[Lead]) -> str:
+    return listing(f"{one.column} by {one.points:.2f} points" for one in leads)
 
 
 def _ahead(row: str, leads: Sequence[Lead]) -> str:
@@ -186,10 +178,7 @@ def _place_of(results: Results, ranked: list[pd.DataFrame], leads: Sequence[Lead
     """Where the row stands that is reported to lead, if it leads nowhere."""
     if any(lead.row == winner for lead in leads):
         return
-    ranks = [
-        int(rank) for table in ranked for label, rank in zip(table["label"], table["rank"], strict=True)
-        if results.names[label] == winner
-    ]  # fmt: skip
+    ranks = [int(rank) for table in ranked for rank in table.loc[table["label"].map(results.names) == winner, "rank"]]
     if not ranks:
         yield f"{winner} has no result to compare"
         return

@@ -82,7 +82,7 @@ def orders(overviews: Sequence[Overview]) -> str:
 def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
     """How far other papers that print the same columns agree with this one."""
     printed = [entry for overview in overviews if overview.results for entry in overview.results.published]
-    table = cross_paper.agreement_with_papers(printed, papers) if printed else cross_paper.agreement_with_papers([], {})
+    table = cross_paper.agreement_with_papers(printed, papers if printed else {})
     return [
         f"{name} also prints {counted(len(part), 'of these columns', 'of these columns')}; its τ with this paper is "
         f"{text(by_pairs(part, 'tau'))}{', averaged over them' * (len(part) > 1)}."
@@ -98,18 +98,15 @@ def missing(overviews: Sequence[Overview]) -> str:
         "cannot be expressed in a study yet": [overview.id for overview in overviews if overview.lacks],
     }
     sentences = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
-    counts = {
-        "need data that are not available": number_with_status(overviews, UNAVAILABLE),
-        "failed": number_with_status(overviews, "failed"),
-        "diverged": number_with_status(overviews, "diverged"),
-        "not finished": sum(number_with_status(overviews, status) for status in WAITING),
+    statuses = {
+        "need data that are not available": [UNAVAILABLE],
+        "failed": ["failed"],
+        "diverged": ["diverged"],
+        "not finished": WAITING,
     }
-    sentences += [f"{counted(number, 'cell')} {what}" for what, number in counts.items() if number]
+    status_of = {cell.key: cell.status for overview in overviews for cell in overview.cells}
+    numbers = {what: sum(status in those for status in status_of.values()) for what, those in statuses.items()}
+    sentences += [f"{counted(number, 'cell')} {what}" for what, number in numbers.items() if number]
     if not sentences:
         return "Nothing."
     return f"{sentences[0][0].upper()}{'; '.join(sentences)[1:]}."
-
-
-def number_with_status(overviews: Iterable[Overview], status: str) -> int:
-    """How many cells have a status, each once."""
-    return len({cell.key for overview in overviews for cell in overview.cells if cell.status == status})

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -78,20 +77,10 @@ def overview(folder: Path, records: Mapping[str, Path]) -> Overview:
     """The experiment with its results in `folder`."""
     results = load(folder / "results.parquet")
     study = results.study
-    about = Overview(folder.name, folder, study.title, study.source, study.lacks)
-    overview_so_far = replace(about, results=results, records=records, verdicts=verdicts(results))
-    return (
-        replace(overview_so_far, agreement=agreement(results, join_printed_numbers(results))[0])
-        if results.published
-        else overview_so_far
-    )
-
-
-def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) -> Overview:
-    """An experiment that has no results to show; `text` is what its study says of it now."""
-    title = text.get("title", "").removesuffix(".") or folder.name
-    source, lacks = text.get("source", ""), text.get("lacks", "")
-    return Overview(folder.name, folder, title, source, lacks, out_of_date=out_of_date)
+    about = Overview(folder.name, folder, study.title, study.source, study.lacks, results, records, verdicts(results))
+    if not results.published:
+        return about
+    return replace(about, agreement=agreement(results, join_printed_numbers(results))[0])
 
 
 def outcomes(experiments: Iterable[Overview]) -> Counter[str]:

@@ -14,8 +14,8 @@ from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
-from fedgrid.analysis.tables.common.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.common.pivot import AVERAGED, NAMES, without_number
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Header
+from fedgrid.analysis.tables.common.pivot import AVERAGED, header_of, without_number
 
 ON_IMAGES = {name + METRIC: f"{words} (%)" for name, words in WORDS.items()}
 """Metric on clean images and under attack → its words."""
@@ -164,23 +164,14 @@ def printed_table(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, 
             word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
             cells += printed_and_ours(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
-    written, header = (
-        table.drop(columns=list(KEYS.values())),
-        heads(results, columns_shown, ["printed", "ours", "difference"]),
-    )
-    return written, Grid(caption(results, table), "Method", header, rows, notes.texts)
+    header = heads(results, columns_shown, ["printed", "ours", "difference"])
+    grid = Grid(caption(results, table), "Method", header, rows, notes.texts)
+    return table.drop(columns=list(KEYS.values())), grid
 
 
-def heads(
-    results: Results, columns_shown: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]
-) -> list[list[tuple[str, int]]]:
+def heads(results: Results, columns_shown: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]) -> Header:
     """The header of a table with these `numbers`, such as printed and ours, in each column."""
-    leaves = [
-        (*results.titles(data, heterogeneity), NAMES.get(domain, domain), metric_words(results, metric), number)
-        for data, heterogeneity, domain, metric in columns_shown
-        for number in numbers
-    ]
-    return levels(leaves)
+    return header_of(results, [(*column, metric_words(results, metric)) for *column, metric in columns_shown], numbers)
 
 
 def column_of(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -209,9 +200,13 @@ def printed_and_ours(entry: Mapping[str, Any] | None, word: Entry, notes: Footno
     first = Entry(entry["corrected"] or entry["value"], mark, corrected)
     if np.isnan(entry["ours"]):
         return [first, word, Entry()]
+    return [first, Entry(our_number(entry, entry["metric"])), Entry(text(entry["difference"], signed=True))]
+
+
+def our_number(entry: Mapping[str, Any], metric: str) -> str:
+    """Our mean of a metric with its spread over seeds, from an entry of `measured.over_seeds`."""
     spread = "" if np.isnan(entry["ours_std_seeds"]) else f" ± {entry['ours_std_seeds']:.2f}"
-    signed = entry["metric"].startswith(DELTA)
-    return [first, Entry(text(entry["ours"], signed) + spread), Entry(text(entry["difference"], signed=True))]
+    return text(entry["ours"], signed=metric.startswith(DELTA)) + spread
 
 
 def text(value: float, signed: bool = False) -> str:

@@ -104,8 +104,7 @@ class Part:
 def parts(scores: ClaimScores, claim: Claim) -> list[Part]:
     """The parts of a claim by its rule; columns for which none of the rows were planned are none."""
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    rule = CHANGE_RULES if claim.rule in CHANGE_RULES else COLUMN_RULES
-    made = [part for metric in metrics for part in rule[claim.rule or ""](Claims(scores, claim, metric))]
+    made = [part for metric in metrics for part in RULES[claim.rule or ""](Claims(scores, claim, metric))]
     return [part for part in made if part.judged or part.needed is not None]
 
 
@@ -153,10 +152,10 @@ class Claims:
     def better(self, first: str, second: str, column: Column) -> Judged:
         """The first row against the second in a column; a positive difference is an improvement."""
         scores = self.scores.scores(self.metric, column)
+        numbers = mean(scores, first), mean(scores, second)
         if not {first, second} <= set(scores.values.index):
-            return Judged(first, second, (mean(scores, first), mean(scores, second)), UNKNOWN, (0.0, inf))
+            return Judged(first, second, numbers, UNKNOWN, (0.0, inf))
         comparison = scores.between(first, second)
-        numbers = scores.mean(first), scores.mean(second)
         limits = self.limits(numbers[1], (0.0, inf))
         sign = 1.0 if self.claim.difference is not None else self.sign
         judged = Judged(first, second, numbers, comparison.negated if sign < 0 else comparison, limits, sign)
@@ -189,19 +188,9 @@ def selected(scores: ClaimScores, names: Sequence[str]) -> list[list[Column]]:
     return [[column for column in scores.columns if name in column_names(scores.results, column)] for name in names]
 
 
-def leads(claims: Claims) -> Iterator[Part]:
-    """The row against every other one, in every column."""
-    return within(claims, str(claims.claim.leads), 1)
-
-
-def among(claims: Claims) -> Iterator[Part]:
-    """The row against all others, of which so many may be better that it is still among the best ones."""
-    assert claims.claim.within is not None
-    return within(claims, *claims.claim.within)
-
-
-def within(claims: Claims, name: str, k: int) -> Iterator[Part]:
-    """The row against all others, of which up to `k` − 1 may be better."""
+def within(claims: Claims) -> Iterator[Part]:
+    """The row against all others, of which none may be better, or so many that it is still among the best ones."""
+    name, k = claims.claim.within or (str(claims.claim.leads), 1)
     for column in claims.columns:
         judged = [claims.better(name, other, column) for other in claims.rivals(name, column)]
         needed = len(judged) - k + 1  # none where there are no more rows than k
@@ -306,17 +295,10 @@ def with_best(scores: Scores, rows: Sequence[str], sign: float = 1.0) -> Scores:
     return scores.with_copy(max(rows, key=lambda row: sign * scores.mean(row)), OTHERS)
 
 
-Rule = Callable[[Claims], Iterator[Part]]
-COLUMN_RULES: dict[str, Rule] = {
-    "leads": leads,
-    "last": last,
-    "within": among,
-    "above": above,
-    "difference": above,
-}
-"""Rules about the rows of one column."""
-CHANGE_RULES: dict[str, Rule] = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
+CHANGE_RULES: dict[str, Callable[[Claims], Iterator[Part]]]
+CHANGE_RULES = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
 """Rules about what changes from column to column, or from metric to metric."""
+RULES = {"leads": within, "last": last, "within": within, "above": above, "difference": above, **CHANGE_RULES}
 TEXTS = {
     "leads": "the {metric} of {leads} is better than that of every other row",
     "last": "the {metric} of every other row is better than that of {last}",

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers import measured
-from fedgrid.analysis.papers.published import column_of, heads, join_printed_numbers, ordered, text
+from fedgrid.analysis.papers.published import column_of, heads, join_printed_numbers, ordered, our_number
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.differences import compare_settings
 from fedgrid.analysis.scores.results import Results
@@ -83,9 +82,8 @@ def mean_entry(entry: Mapping[str, float] | None, seeds: int, metric: str) -> En
     """A mean with its spread over seeds, and over how many where some are missing."""
     if entry is None:
         return Entry()
-    spread = "" if np.isnan(entry["ours_std_seeds"]) else f" ± {entry['ours_std_seeds']:.2f}"
     some = f" ({counted(int(entry['seeds']), 'seed')})" if entry["seeds"] < seeds else ""
-    return Entry(text(entry["ours"], metric.startswith(measured.DELTA)) + spread + some)
+    return Entry(our_number(entry, metric) + some)
 
 
 def caption(results: Results, scales: Mapping[str, Results]) -> str:

@@ -19,11 +19,16 @@ from fedgrid.grid.plan.manifest_model import Cell
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
 """Rank → its mark, as the papers print it."""
-VALIDATED = {
+SCORED_AT = POINTS | {
     "validated": f"{POINTS['received']} or {POINTS['trained']}, whichever is better on validation images by method, "
     "seed and round"
 }
-"""How captions say that the better one of two models is scored."""
+"""Score → how captions say that a method is scored there; validated is the better one of two models."""
+LEAD = (
+    f"p ≤ {LEVEL:g} against every other row in a two-sided moderated t-test over at least {FEWEST_SEEDS} common seeds, "
+    f"and more than {IMAGES} test images a seed"
+)
+"""What a lead needs, so that its entry is bold."""
 FATES = {
     "upload": "the upload of a participant that has trained is lost",
     "start": "a participant does not start",
@@ -64,7 +69,7 @@ def scored_at(results: Results, cells: Iterable[Cell]) -> str:
     names: dict[str | None, dict[str, None]] = {}
     for cell in cells:
         names.setdefault(results.point(cell), {})[results.names[cell.label]] = None
-    methods_of = {text: ", ".join(names[point]) for point, text in (POINTS | VALIDATED).items() if point in names}
+    methods_of = {text: ", ".join(names[point]) for point, text in SCORED_AT.items() if point in names}
     if not methods_of:
         return "Nothing is scored yet."
     if len(methods_of) == 1:
@@ -143,21 +148,13 @@ def over_seeds(results: Results) -> str:
     return f"mean ± sample standard deviation over seeds ({varied(results)})" if several else "one seed gives no ±"
 
 
-def rule() -> str:
-    """What a lead needs, so that its entry is bold."""
-    return (
-        f"p ≤ {LEVEL:g} against every other row in a two-sided moderated t-test over at least {FEWEST_SEEDS} common "
-        f"seeds, and more than {IMAGES} test images a seed"
-    )
-
-
 def tested_lead(results: Results, table: pd.DataFrame) -> str:
     """What bold and italic mean, and whether any entry earned bold."""
     italic = "Italic: the highest accuracy of a column, where its lead is not significant."
     if len(results.study.seeds) < FEWEST_SEEDS:
         return f"{italic} Nothing is bold: a significant lead needs {FEWEST_SEEDS} seeds."
     nowhere = "" if table["supported"].any() else " (none here)"
-    return f"Bold: a significant lead{nowhere}, {rule()}. {italic}"
+    return f"Bold: a significant lead{nowhere}, {LEAD}. {italic}"
 
 
 def accuracy_table(
@@ -236,10 +233,10 @@ def unscored(results: Results) -> list[str]:
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
     both = able.merge(scored, how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())
-    who, verbs, whose = ("clients", ("have", "are"), "their") if number > 1 else ("client", ("has", "is"), "its")
+    who, have, are, whose = ("clients", "have", "are", "their") if number > 1 else ("client", "has", "is", "its")
     sentence = (
-        f"{number} {who} (summed over all cells) {verbs[0]} no score and {verbs[1]} left out of every mean: no test "
-        f"image is of {whose} classes."
+        f"{number} {who} (summed over all cells) {have} no score and {are} left out of every mean: no test image is of "
+        f"{whose} classes."
     )
     return [sentence] if number else []
 

@@ -47,14 +47,9 @@ def lead_text(results: Results, ranked: pd.DataFrame) -> str:
     if ranked["supported"].any():
         return f"significantly: {over} {evidence(second)}"
     weakest = ranked.iloc[1:].sort_values("p_value", ascending=False, na_position="first", kind="stable").iloc[0]
-    other = weakest["label"] != second["label"] and is_significant(second)
+    other = weakest["label"] != second["label"] and second["p_value"] <= LEVEL
     also = f"; not significant over {results.names[weakest['label']]}: {margin(weakest)} {evidence(weakest)}"
     return f"but not significantly: {over} {evidence(second)}{also if other else ''}"
-
-
-def is_significant(against: Any) -> bool:
-    """Whether the lead over this row is significant by itself."""
-    return bool(against["p_value"] <= LEVEL)
 
 
 def margin(against: Any) -> str:

@@ -7,6 +7,12 @@ from fedgrid.analysis.scores.results import Results
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan.manifest_model import LEFT_OUT
 
+PAIRED = "paired by seed, since its partitions are the same as those of the other rows"
+UNPAIRED = (
+    "compared by Welch’s t-test and not paired by seed, since its file does not say that its seeds stand for the same "
+    "partitions"
+)
+
 
 def imported(results: Results) -> list[str]:
     """Sentences on partitions of other programs, on rows of external results, and on what `domains` leaves out."""
@@ -27,13 +33,7 @@ def rows(results: Results) -> list[str]:
     for label, row in results.study.methods.items():
         cells = [cell for cell in results.finished if cell.label == label and cell.external]
         if cells:
-            same = all(cell.same_partition for cell in cells)
-            test = (
-                "paired by seed, since its partitions are the same as those of the other rows"
-                if same
-                else "compared by Welch’s t-test and not paired by seed, since its file does not say that its seeds "
-                "stand for the same partitions"
-            )
+            test = PAIRED if all(cell.same_partition for cell in cells) else UNPAIRED
             sentences.append(f"{results.names[label]}: not trained here; external results ({row.external}), {test}.")
     return sentences
 

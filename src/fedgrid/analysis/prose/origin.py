@@ -15,7 +15,6 @@ from fedgrid.grid.study.model import FULL
 LIBRARIES = ("torch", "numpy")
 HARDWARE = {"processor": "cpu", "device": "device", "earlier attempts": "before"}
 "Words of sentences → what cells call it."
-CHANGED = "with uncommitted changes"
 
 
 def differing(results: Results) -> list[str]:
@@ -32,11 +31,12 @@ def differing(results: Results) -> list[str]:
         for name, counts in counts.items()
         if len(counts) > 1
     ]
-    why = (
-        "identical bits require the same kind of processor and the same libraries, so rows that are close may swap "
-        "places."
-    )
-    return [f"The cells differ in {listing(sentences)}: {why}"] if sentences else []
+    if not sentences:
+        return []
+    return [
+        f"The cells differ in {listing(sentences)}: identical bits require the same kind of processor and the same "
+        "libraries, so rows that are close may swap places."
+    ]
 
 
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
@@ -61,7 +61,7 @@ def commits(results: Results) -> list[tuple[str, bool]]:
 
 def commit(results: Results) -> str:
     """The commits of the code that made the cells, as far as git knows them."""
-    names = [f"{name}, {'with no uncommitted changes' if clean else CHANGED}" for name, clean in commits(results)]
+    names = [f"{name}, with {'no ' if clean else ''}uncommitted changes" for name, clean in commits(results)]
     if not names:
         return "The commit is unknown: the code was not in a clone of the repository."
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
@@ -73,23 +73,17 @@ def regeneration(results: Results, configfile: str) -> dict[str, Any]:
         "commit": commit(results),
         "adopted": adopted(results),
         "groups": groups(results),
-        "where_to_run": where_to_run(results),
+        "where_to_run": "In a clone of the repository" if commits(results) else "In the folder of the project",
         "steps": steps(results, configfile),
         "reservations": reservations(results, configfile),
         "text": study_text(configfile),
     }
 
 
-def where_to_run(results: Results) -> str:
-    """Where the commands of `steps` run."""
-    return "In a clone of the repository" if commits(results) else "In the folder of the project"
-
-
 def steps(results: Results, configfile: str) -> list[str]:
     """The commands that make the study again, on any machine."""
     checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
-    _, _, only = results.study.name.partition("/")
-    return [*checkout, command(configfile, results.study.scale, only)]
+    return [*checkout, command(configfile, results.study.scale, results.study.name.partition("/")[2])]
 
 
 def command(configfile: str, scale: str, only: str) -> str:
@@ -127,8 +121,7 @@ def study_text(configfile: str) -> str:
 
 def is_elsewhere(configfile: str) -> bool:
     """Whether a study's file lies outside the folder in which the workflow runs."""
-    path = Path(configfile)
-    return not path.resolve().is_relative_to(Path.cwd().resolve())
+    return not Path(configfile).resolve().is_relative_to(Path.cwd().resolve())
 
 
 def portable(configfile: str) -> str:

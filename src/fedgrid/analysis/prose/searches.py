@@ -32,15 +32,11 @@ def seeds_of(searches: list[SearchDescription]) -> str:
 def _row_choices(results: Results, searches: list[SearchDescription]) -> str:
     columns: dict[str, list[str]] = {}
     for search in searches:
-        columns.setdefault(chosen_text(search), []).append(results.column(*search.column))
+        chosen = "not chosen yet" if search.chosen is None else point_text(search.points[search.chosen])
+        columns.setdefault(chosen, []).append(results.column(*search.column))
     if len(columns) == 1:
         return next(iter(columns))
     return ", ".join(f"{text} ({'; '.join(names)})" for text, names in columns.items())
-
-
-def chosen_text(search: SearchDescription) -> str:
-    """The settings that a search chose."""
-    return "not chosen yet" if search.chosen is None else point_text(search.points[search.chosen])
 
 
 def notes_on(search: SearchDescription) -> Iterator[str]:

@@ -7,19 +7,18 @@ import pandas as pd
 from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
-from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.prose.phrases import decimals, percent
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.analysis.tables.common.pivot import (
     AVERAGED,
     STATISTICS,
     Pivot,
     Statistic,
-    heads,
+    header_of,
     pivot,
-    points,
     printed_numbers,
 )
 
@@ -52,7 +51,8 @@ def make_table(results: Results, options: Options) -> Table:
     def printed(label: str, column: Column) -> list[Entry]:
         entry, letters = entries[label, *column], notes.letter(label, *column[:2])
         # among domains, papers print the difference for their mean alone
-        delta = f" ({points(entry['delta'])})" if options.delta and column[2] in (EVERY, AVERAGE) else ""
+        compared = options.delta and column[2] in (EVERY, AVERAGE)
+        delta = f" ({decimals(100 * entry['delta'], signed=True)})" if compared else ""
         mean = means[column] if arrows else {}
         first, *others = printed_numbers(results, entry, letters, shown, options.ranks, delta, mean)
         return [replace(first, position=(label, *column)), *others]
@@ -64,7 +64,7 @@ def make_table(results: Results, options: Options) -> Table:
     if options.averaged:
         averages = [Entry(percent(means[column][number.value])) for column in pivoted.columns for number in shown]
         rows.append((AVERAGED, averages))
-    header = levels(list(heads(results, pivoted.columns, [number.header for number in shown] if shown[1:] else [""])))
+    header = header_of(results, pivoted.columns, [number.header for number in shown] if shown[1:] else [""])
     grid = Grid(caption(results, pivoted, options), "Method", header, rows, notes.texts)
     return pivoted.tidy(options.averaged), grid
 

@@ -3,16 +3,19 @@
 from dataclasses import dataclass, replace
 
 from fedgrid.analysis.kinds import TableOptions
-from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import CLEAN, Results
-from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.common.grid import Table
-from fedgrid.analysis.tables.common.pivot import Pivot, side_by_side
+from fedgrid.analysis.tables.common.pivot import side_by_side
 
 WORDS = {CLEAN: "Clean", "fgsm": "FGSM", "pgd20": "PGD-20"}
 """What models may be scored on → its words in a header."""
 METRIC = "_accuracy"
 """What the name of a printed metric ends with that is of one of them: ``fgsm_accuracy``."""
+
+EXPLAINED = (
+    "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. PGD-20: 20 "
+    "steps of ε/10 within ε. Bold compares the numbers of its own column."
+)
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,7 @@ class Options(TableOptions):
 def make_table(results: Results, options: Options) -> Table:
     """One row an entry and attack, with `pivot`'s columns, and the table to print."""
     kinds = {name: (replace(results, attack=name), WORDS[name]) for name in evaluated(results)}
-    clean, tidy, grid = side_by_side(kinds, options.ranks, "images")
-    return tidy, replace(grid, caption=caption(results, clean, options.ranks))
+    return side_by_side(kinds, options.ranks, "images", EXPLAINED)
 
 
 def evaluated(results: Results) -> list[str]:
@@ -38,14 +40,3 @@ def evaluated(results: Results) -> list[str]:
 def split_metric(metric: str) -> tuple[str, str]:
     """On what a metric is measured, and which one it is there: ``fgsm_accuracy`` is the accuracy under FGSM."""
     return (metric.removesuffix(METRIC), METRIC[1:]) if metric.endswith(METRIC) else (CLEAN, metric)
-
-
-def caption(results: Results, pivoted: Pivot, ranks: bool) -> str:
-    """What the numbers are; `pivoted` are those of clean images."""
-    return " ".join(
-        [
-            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), ranks),
-            "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. "
-            "PGD-20: 20 steps of ε/10 within ε. Bold compares the numbers of its own column.",
-        ]
-    )

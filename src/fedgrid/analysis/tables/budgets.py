@@ -22,14 +22,10 @@ def make_table(results: Results, options: Options) -> Table:
     """One row per method, as `scores.budgets` counts."""
     table = budgets(results)
     rows = [
-        (results.names[entry["label"]], [_number(entry[name]) for name in COLUMNS[1:]])
+        (results.names[entry["label"]], [Entry(f"{entry[name]:,.0f}" if entry[name] else DASH) for name in COLUMNS[1:]])
         for entry in table.to_dict("records")
     ]
     return table, Grid(caption(results, table), "Method", HEADER, rows)
-
-
-def _number(value: float) -> Entry:
-    return Entry(f"{value:,.0f}" if value else DASH)
 
 
 def caption(results: Results, table: pd.DataFrame) -> str:

@@ -1,6 +1,6 @@
 """Accuracy of each class, and the expected calibration error (ECE), from kept predictions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -38,7 +38,9 @@ def make_table(results: Results, options: Options) -> Table:
     predictions = tallies(results)
     names = names_of_classes(results, predictions)
     cells = by_seed(predictions, names)
-    table = over_seeds(cells)
+    groups = cells.groupby([*ROW, "quantity", "class"], sort=False)
+    means = groups["value"].agg(mean="mean", std_seeds="std", seeds="size")
+    table = means.assign(images=groups["images"].sum()).reset_index()
     entries = statuses(results, cells)
     notes = Footnotes(results, pd.DataFrame(entries))
     columns = [column_entries(results, entry, table, notes) for entry in entries]
@@ -59,26 +61,17 @@ def names_of_classes(results: Results, predictions: Tallies) -> dict[str, list[s
 
 
 def by_seed(predictions: Tallies, names: Mapping[str, list[str]]) -> pd.DataFrame:
-    """One row per cell, `quantity` and `class`: the `value` as a fraction, and the `images` that it is of."""
-    table = pd.DataFrame(seed_rows(predictions, names), columns=[*CELL, "quantity", "class", "value", "images"])
-    return table.astype({"seed": int, "value": float, "images": int})
+    """One row per cell, `quantity` and `class`: the `value` as a fraction, and the `images` that it is of.
 
-
-def seed_rows(predictions: Tallies, names: Mapping[str, list[str]]) -> Iterator[tuple[str | int | float, ...]]:
-    """The rows of `by_seed`: of a cell, first the classes that have test images, then its error."""
+    Of a cell, first the classes that have test images, then its error.
+    """
+    rows: list[tuple[str | int | float, ...]] = []
     for cell, tally in predictions.by_cell:
         of_classes = zip(names[cell.data], tally.class_accuracy, tally.images_of_class, strict=False)
-        for name, accuracy, images in of_classes:
-            if images:
-                yield *cell.table_position, ACCURACY, name, accuracy, images
-        yield *cell.table_position, *LAST, tally.calibration_error, tally.images.sum()
-
-
-def over_seeds(cells: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `classes`; `cells` is `by_seed`."""
-    groups = cells.groupby([*ROW, "quantity", "class"], sort=False)
-    means = groups["value"].agg(mean="mean", std_seeds="std", seeds="size")
-    return means.assign(images=groups["images"].sum()).reset_index()
+        rows += [(*cell.table_position, ACCURACY, *of_class) for of_class in of_classes if of_class[-1]]
+        rows.append((*cell.table_position, *LAST, tally.calibration_error, tally.images.sum()))
+    table = pd.DataFrame(rows, columns=[*CELL, "quantity", "class", "value", "images"])
+    return table.astype({"seed": int, "value": float, "images": int})
 
 
 def statuses(results: Results, cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -101,11 +94,10 @@ def column_entries(
     if entry["status"] not in SCORED:
         return {LAST: without_number(entry["status"], letters)}
     own = table[(table[ROW] == [entry[name] for name in ROW]).all(axis=1)]
-    several = len(results.study.seeds) > 1
     column = {}
     for line in own.to_dict("records"):
         row = line["quantity"], line["class"]
-        spread = f" ± {percent(line['std_seeds'])}" if several else ""
+        spread = f" ± {percent(line['std_seeds'])}" if len(results.study.seeds) > 1 else ""
         column[row] = Entry(percent(line["mean"]) + spread, notes=letters if row == LAST else "")
     return column
 

@@ -31,13 +31,7 @@ class Options(TableOptions):
 
 
 def make_table(results: Results, options: Options) -> Table:
-    """What the rows cost; see `costs`."""
-    table = costs(results)
-    return table, grid_by_data(results, table, SHOWN, "work", WORK, captions.costs_table(results))
-
-
-def costs(results: Results) -> pd.DataFrame:
-    """One row per label × data set, in study order, over the cells with status "ok".
+    """What the rows cost: one row per label × data set, in study order, over the cells with status "ok".
 
     Columns: `cells` (count), `seconds` (median wall-clock of a cell), its parts `seconds_train`, `seconds_server` and
     `seconds_evaluate` (medians), `peak_memory_mib` and `peak_device_memory_mib` (medians; the latter is an
@@ -49,7 +43,8 @@ def costs(results: Results) -> pd.DataFrame:
     table = cells.median().join(mean_traffic(results)).reindex(index)
     table.insert(0, "cells", cells.size().reindex(index, fill_value=0))
     table = table.reset_index()
-    return table.assign(work=[results.study.methods[label].work for label in table["label"]])
+    table["work"] = [results.study.methods[label].work for label in table["label"]]
+    return table, grid_by_data(results, table, SHOWN, "work", WORK, captions.costs_table(results))
 
 
 def cell_costs(cell: FinishedCell) -> tuple[str | float, ...]:
@@ -81,14 +76,10 @@ def grid_by_data(
     """
     groups = list(dict.fromkeys(table["data"]))
     entries = table.set_index(GROUP)
-    rows = [
-        (
-            name,
-            [Entry(number(entries.loc[(label, data), column])) for data in groups for column in shown]
-            + [Entry(entries.loc[(label, groups[0]), formula] or DASH)],
-        )
-        for label, name in results.names.items()
-    ]
+    rows = []
+    for label, name in results.names.items():
+        numbers = [number(entries.loc[(label, data), column]) for data in groups for column in shown]
+        rows.append((name, [*map(Entry, numbers), Entry(entries.loc[(label, groups[0]), formula] or DASH)]))
     levels = [
         [(results.title(data), len(shown)) for data in groups] + [("", 1)],
         [(text, 1) for _ in groups for text in shown.values()] + [(header, 1)],

@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-import pandas as pd
-
 from fedgrid.analysis.kinds import TableOptions
-from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import MEMBERS, NEW, Results
-from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.analysis.tables.common.pivot import side_by_side
 from fedgrid.errors import UserError
@@ -37,17 +33,9 @@ def make_table(results: Results, options: Options) -> Table:
         raise UserError("table: new_clients needs clients that join after training; set training.new_clients, to 0.2")
     kinds = {MEMBERS: (results, "Members")}
     kinds |= {point: (joined.rescored(point), HEADERS[point]) for point in points}
-    members, tidy, grid = side_by_side(kinds, options.ranks, "clients")
-    return tidy, replace(grid, caption=caption(results, members.table.reset_index(), points, options.ranks))
-
-
-def caption(results: Results, members: pd.DataFrame, points: list[str], ranks: bool) -> str:
-    """What the numbers are."""
-    return " ".join(
-        [
-            captions.accuracy_table(results, cell_scores(results), members, ranks),
-            "Members took part in training, and are scored as said above. New clients join after the last round, and "
-            f"are scored {', '.join(POINTS[point] for point in points)}: after one round of the method's own local "
-            "work. Bold compares the numbers of its own column.",
-        ]
+    explained = (
+        "Members took part in training, and are scored as said above. New clients join after the last round, and are "
+        f"scored {', '.join(POINTS[point] for point in points)}: after one round of the method's own local work. Bold "
+        "compares the numbers of its own column."
     )
+    return side_by_side(kinds, options.ranks, "clients", explained)

@@ -30,17 +30,19 @@ def make_table(results: Results, options: Options) -> Table:
     their end; a cell's are its seconds divided by its rounds.
     """
     cells = seconds(results, options)
-    table = cells.groupby([*ROW, "phase"], sort=False)["seconds"].median().reset_index()
-    entries = table.set_index([*ROW, "phase"])["seconds"].to_dict()
+    medians = cells.groupby([*ROW, "phase"], sort=False)["seconds"].median()
+    entries = medians.to_dict()
+    measured = {tuple(entry) for *entry, _ in entries}
     columns = [
-        (label, *column) for column in results.columns for label in results.names if (label, *column) in measured(cells)
+        (label, *column) for column in results.columns for label in results.names if (label, *column) in measured
     ]
+    texts = {entry: f"{value:,.3f}" for entry, value in entries.items()}
     rows = [
-        (name, [phase_entry(entries.get((*column, name))) for column in columns])
-        for name in dict.fromkeys([*names(results, options).values()])
+        (name, [Entry(texts.get((*column, name), DASH)) for column in columns])
+        for name in dict.fromkeys(names(results, options).values())
     ]
     heads = [(*results.titles(*column), results.names[label]) for label, *column in columns]
-    return table, Grid(caption(results), "Phase", levels(heads), rows)
+    return medians.reset_index(), Grid(caption(results), "Phase", levels(heads), rows)
 
 
 def seconds(results: Results, options: Options) -> pd.DataFrame:
@@ -73,16 +75,6 @@ def names(results: Results, options: Options) -> dict[str, str]:
     titles = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in phases_timed}
     titles |= {phase: name for phase, name in options.names.items() if phase in titles}
     return {phase: titles[phase] for phase in sorted(titles, key=lambda phase: phase == "evaluate")}
-
-
-def measured(cells: pd.DataFrame) -> set[tuple[str, ...]]:
-    """(label, data, heterogeneity) of the entries that have a number."""
-    return set(cells[ROW].itertuples(index=False, name=None))
-
-
-def phase_entry(value: float | None) -> Entry:
-    """Seconds, or a dash where a method does not have the phase."""
-    return Entry(DASH if value is None else f"{value:,.3f}")
 
 
 def caption(results: Results) -> str:

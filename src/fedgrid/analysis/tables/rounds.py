@@ -12,11 +12,11 @@ from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import EVERY, columns
 from fedgrid.analysis.scores.points import cell_frame, client_series
-from fedgrid.analysis.scores.results import CELL, DASH, Results
+from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.spent import cumulative_costs
 from fedgrid.analysis.scores.summary import SCORED, entry_statuses, scored_by_entry
-from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
-from fedgrid.analysis.tables.common.pivot import heads, without_number
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
+from fedgrid.analysis.tables.common.pivot import header_of, without_number
 from fedgrid.grid.study.codec import Limits
 
 ROUNDS = "rounds"
@@ -49,12 +49,11 @@ def make_table(results: Results, options: Options) -> Table:
     if options.costs:
         cells = with_costs(results, cells)
     good = scored_by_entry(cells, "last")
-    reached = good["rounds"]
     table = entry_statuses(results, cells, "last").assign(
         target=options.target,
-        rounds=reached.median(),
-        low=reached.min(),
-        high=reached.max(),
+        rounds=good["rounds"].median(),
+        low=good["rounds"].min(),
+        high=good["rounds"].max(),
         last=good["last"].max(),
         **{name: good[name].median() for name in shown[1:]},
     )
@@ -68,8 +67,7 @@ def make_table(results: Results, options: Options) -> Table:
         (name, [entry for column in results.columns for entry in printed[label, *column]])
         for label, name in results.names.items()
     ]
-    leaves = [HEADERS[name] for name in shown] if options.costs else [""]
-    header = levels(list(heads(results, columns(results, False), leaves)))
+    header = header_of(results, columns(results, False), [HEADERS[name] for name in shown] if options.costs else [""])
     grid = Grid(caption(results, options), "Method", header, rows, notes.texts)
     return table.drop(columns="domain"), grid
 
@@ -99,13 +97,10 @@ def round_entries(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> 
     """The printed round of one entry, with the lowest and highest of its seeds where they differ, and its `costs`."""
     letters = notes.letter(entry["label"], entry["data"], entry["heterogeneity"])
     if entry["status"] not in SCORED:
-        return [without_number(entry["status"], letters), *(Entry(DASH) for _ in costs)]
+        return [without_number(entry["status"], letters), *(Entry() for _ in costs)]
     middle, low, high = (number(entry[name], entry["last"]) for name in (ROUNDS, "low", "high"))
-    rounds_to_target = Entry(middle if low == high else f"{middle} ({low} to {high})", notes=letters)
-    return [
-        rounds_to_target,
-        *(Entry(DASH if not np.isfinite(entry[name]) else f"{entry[name]:.1f}") for name in costs),
-    ]
+    first = Entry(middle if low == high else f"{middle} ({low} to {high})", notes=letters)
+    return [first, *(Entry(f"{entry[name]:.1f}") if np.isfinite(entry[name]) else Entry() for name in costs)]
 
 
 def number(value: float, last: float) -> str:

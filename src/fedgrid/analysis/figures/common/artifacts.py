@@ -80,10 +80,8 @@ def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int
             raise Undrawn(f"No matrices of round {round_} are kept; rounds: {', '.join(map(str, known))}.")
         round_ = known[-1] if round_ == LAST else int(round_)
         parts = frame[frame["round"] == round_].groupby("matrix", sort=False)
-        yield (
-            round_,
-            {str(name): part.pivot(index="client", columns="other", values="value").to_numpy() for name, part in parts},
-        )
+        squares = {str(name): part.pivot(index="client", columns="other", values="value") for name, part in parts}
+        yield round_, {name: square.to_numpy() for name, square in squares.items()}
 
 
 def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFrame, list[str]]:

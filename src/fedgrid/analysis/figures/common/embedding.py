@@ -34,14 +34,9 @@ class Picture:
 
 
 def read(path: Path) -> str:
-    """The text of a file that a page needs."""
-    return content(path).decode()
-
-
-def content(path: Path) -> bytes:
     """The text of a file that a page needs; `UserError` where it is missing."""
     try:
-        return path.read_bytes()
+        return path.read_bytes().decode()
     except FileNotFoundError:
         raise UserError(f"the report needs {path}, which does not exist.") from None
 
@@ -71,7 +66,9 @@ def image(stem: Path) -> str:
 
 def uri(image: Path) -> str:
     """An image as part of the page; empty where there is none."""
-    return f"data:image/{TYPES[image.suffix]};base64,{b64encode(content(image)).decode()}" if image.is_file() else ""
+    return (
+        f"data:image/{TYPES[image.suffix]};base64,{b64encode(image.read_bytes()).decode()}" if image.is_file() else ""
+    )
 
 
 def within(pictures: Sequence[Picture], room: int) -> list[Picture]:

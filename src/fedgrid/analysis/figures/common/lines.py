@@ -47,8 +47,8 @@ def panelled(
     marked: Collection[str] = (),
     emphasis: Emphasis = NOTHING,
     limits: Limits = {},
-) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel for each of `titles` and one line for each of `names`; and its panels in that order.
+) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with one panel for each of `titles` and one line for each of `names`; and its panels, by name.
 
     `table` has the columns `panel`, `label`, `x`, `mean`, `low` and `high`, the points of a line in order; NaN breaks
     it. `x` and `y` name the axes; the points of `marked` lines have marks, and what `emphasis` names lies on top. With
@@ -81,7 +81,7 @@ def panelled(
     position: Literal["outside lower center", "outside right center"]
     position = "outside lower center" if narrow else "outside right center"
     figure.legend(handles=handles, loc=position, handlelength=2.8, ncols=legend_columns)
-    return figure, axes[: len(titles)]
+    return figure, dict(zip(titles, axes, strict=False))
 
 
 def name_ends(
@@ -137,8 +137,10 @@ def spans_decades(values: Iterable[float]) -> bool:
     return bool(known) and min(known) > 0 and max(known) / min(known) >= DECADE
 
 
-def logarithmic(ax: Axes, which: Literal["x", "y"]) -> None:
-    """Make the x or the y axis of all panels, which share it, logarithmic, with plain numbers at its ticks."""
+def logarithmic(ax: Axes, which: Literal["x", "y"], values: Iterable[float]) -> None:
+    """Make the x or y axis of all panels, which share it, logarithmic with plain ticks, if its values span decades."""
+    if not spans_decades(values):
+        return
     ax.set(**{f"{which}scale": "log"})
     axis = {"x": ax.xaxis, "y": ax.yaxis}[which]
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -146,7 +148,7 @@ def logarithmic(ax: Axes, which: Literal["x", "y"]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def number_rounds(axes: list[Axes]) -> None:
+def number_rounds(axes: Iterable[Axes]) -> None:
     """Ticks of an x axis of rounds: whole numbers."""
     for ax in axes:
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -36,12 +36,13 @@ def panels_by_column(
     heights = [HEAD + size[1] * -(-len(column) // across) for column in columns]
     figure = Figure(figsize=(size[0] * across + beside, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(columns), 1, height_ratios=heights, squeeze=False)[:, 0]
+    panels = []
     for column, part in zip(columns, parts, strict=True):
         part.suptitle(results.heterogeneity_title(column[0][2]), fontsize="large")
         part.supxlabel(axis_names[0], fontsize="medium")
         part.supylabel(axis_names[1], fontsize="medium")
-    panels = [panels_in_lines(part, column, across, results.names) for column, part in zip(columns, parts, strict=True)]
-    return figure, list(zip(parts, panels, strict=True))
+        panels.append((part, panels_in_lines(part, column, across, results.names)))
+    return figure, panels
 
 
 def panels_in_lines(

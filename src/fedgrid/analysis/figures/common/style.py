@@ -41,6 +41,9 @@ RC: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 
+ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
+"""Of a text so many points above something."""
+WHISKERS: dict[str, Any] = {"fmt": "none", "ecolor": "#333333"}
 
 POSITIONS = re.compile(r'^(?:.* d=")?[MLCQ] [-\d. ]+$', re.MULTILINE)
 """Lines of a drawing's paths, which matplotlib writes to millionths of a point; hundredths make a smaller file."""

@@ -1,6 +1,6 @@
 """Which setting a study varies: of its heterogeneities, or of the rows of one method."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +60,8 @@ def varied(of_columns: Mapping[str, Settings], of_rows: Mapping[str, Settings], 
 
 def numbers(settings_of_lines: Mapping[str, Settings]) -> list[str]:
     """The names of settings that are a number somewhere."""
-    return list(
-        dict.fromkeys(
-            name for settings in settings_of_lines.values() for name, value in settings.items() if is_number(value)
-        )
-    )
+    values = ((name, value) for settings in settings_of_lines.values() for name, value in settings.items())
+    return list(dict.fromkeys(name for name, value in values if is_number(value)))
 
 
 def is_number(value: Any) -> bool:
@@ -86,16 +83,15 @@ def families(settings_of_lines: Mapping[str, Settings], over: str) -> list[Famil
     ]
 
 
-def told_apart(parts: Iterable[Family]) -> list[str]:
+def told_apart(parts: Sequence[Family]) -> list[str]:
     """For each family, the settings in which it differs from another one, as text; empty for a single one."""
-    listed = list(parts)
-    names = dict.fromkeys(name for part in listed for name in part.settings)
-    differing = [n for n in names if len({repr(part.settings.get(n)) for part in listed}) > 1]
-    return [
-        ", ".join(
-            str(part.settings[n]) if isinstance(part.settings[n], str) else f"{n} {part.settings[n]:g}"
-            for n in differing
-            if isinstance(part.settings.get(n), str) or is_number(part.settings.get(n))
-        )
-        for part in listed
-    ]
+    names = dict.fromkeys(name for part in parts for name in part.settings)
+    differing = [name for name in names if len({repr(part.settings.get(name)) for part in parts}) > 1]
+    return [", ".join(text for name in differing for text in in_words(name, part.settings.get(name))) for part in parts]
+
+
+def in_words(name: str, value: Any) -> list[str]:
+    """A setting in the name of a line: a text as it is, a number with the setting's name, nothing of anything else."""
+    if isinstance(value, str):
+        return [value]
+    return [f"{name} {value:g}"] if is_number(value) else []

@@ -4,12 +4,16 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedgrid.analysis.prose.footnotes import letter
 from fedgrid.analysis.scores.results import DASH
+
+Header = list[list[tuple[str, int]]]
+"""Levels from the top, each a list of (text, columns spanned)."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: `header` is a list of levels from the top, each a list of (text, columns spanned) right of the stub."""
+    """A table; its `header` is right of the stub."""
 
     caption: str
     stub: str
-    header: list[list[tuple[str, int]]]
+    header: Header
     rows: list[tuple[str, list[Entry]]]
     notes: list[str] = field(default_factory=list)
     textual: bool = False
@@ -54,7 +58,7 @@ Table = tuple[pd.DataFrame, Grid]
 """The numbers in full precision, one row an entry, and the table to print."""
 
 
-def levels(leaves: Sequence[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
+def levels(leaves: Sequence[tuple[str, ...]]) -> Header:
     """A header for columns that are named from the top, such as (data set, heterogeneity, number).
 
     Neighbours with the same names down to a level share its head, but for the last level. One that names none is left
@@ -85,9 +89,14 @@ def templates() -> Environment:
     )
 
 
+def rendered(template: str, **values: Any) -> str:
+    """The text of a template with these values."""
+    return templates().get_template(template).render(**values)
+
+
 def html(grid: Grid) -> str:
     """The table as an HTML fragment: one <figure>."""
-    return templates().get_template("table.html.j2").render(grid=grid)
+    return rendered("table.html.j2", grid=grid)
 
 
 def markdown(grid: Grid) -> str:

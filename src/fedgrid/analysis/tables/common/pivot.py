@@ -1,6 +1,6 @@
 """Results as rows × columns × statistics: what every table of methods by data set and heterogeneity is printed from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,13 +8,13 @@ import pandas as pd
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
-from fedgrid.analysis.prose.phrases import decimals, percent
+from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import COLUMN, Results, choose
-from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, summary
-from fedgrid.analysis.tables.common.grid import Entry, Grid, levels
+from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, cell_scores, summary
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Header, Table, levels
 
 AVERAGED = "Averaged"
 """Name of the row with the mean over rows."""
@@ -87,8 +87,9 @@ def pivot(results: Results, domains: bool = False, delta: str | None = None) -> 
     Raises `UserError` when there is no such row.
     """
     table = summary(results, domains).set_index(ENTRY)
-    for statistic in (statistic for statistic in STATISTICS.values() if statistic.marks):
-        table[statistic.rank] = lowest_first(table.loc[table["status"] == "ok", statistic.value])
+    for statistic in (statistic for statistic in STATISTICS.values() if statistic.marks):  # the lowest is the first
+        values = (table.loc[table["status"] == "ok", statistic.value] / ROUNDING).round()
+        table[statistic.rank] = values.groupby([*COLUMN, "domain"]).rank(method="min").astype("Int64")
     ranked = table["rank"].groupby([*COLUMN, "domain"]).transform("count")
     table["best"] = (table["rank"] == 1).fillna(False).astype(bool) & (ranked > 1)
     printed = table[table["status"].isin(SCORED)]
@@ -96,8 +97,8 @@ def pivot(results: Results, domains: bool = False, delta: str | None = None) -> 
     by_column = printed.groupby([*COLUMN, "domain"])[[statistic.value for statistic in STATISTICS.values()]].mean()
     averaged = by_column.reindex(pd.MultiIndex.from_tuples(columns, names=[*COLUMN, "domain"]))
     if delta is not None:
-        choose(delta, list(results.names.values()), "row")
-        label = next(label for label, name in results.names.items() if name == delta)
+        names = list(results.names.values())
+        label = list(results.names)[names.index(choose(delta, names, "row"))]
         there = printed.loc[printed.index.get_level_values("label") == label, "accuracy"].droplevel("label")
         table["delta"] = printed["accuracy"] - there.reindex(printed.index.droplevel("label")).to_numpy()
     return Pivot(results.names, columns, table, averaged)
@@ -108,22 +109,15 @@ def column_name(results: Results, data: str, heterogeneity: str, domain: str) ->
     return ", ".join(filter(None, [*results.titles(data, heterogeneity), NAMES.get(domain, domain)]))
 
 
-def points(fraction: float) -> str:
-    """A difference of fractions, in points with a sign."""
-    return decimals(100 * fraction, signed=True)
-
-
-def lowest_first(values: pd.Series) -> pd.Series:
-    """Ranks within each column, from the lowest value on; equal values share a rank."""
-    rounded = (values / ROUNDING).round()
-    return rounded.groupby([*COLUMN, "domain"]).rank(method="min").astype("Int64")
-
-
-def heads(results: Results, columns: list[Column], statistics: list[str]) -> Iterator[tuple[str, ...]]:
-    """The names of all columns of a table from the top, for `grid.levels`: every column has all `statistics`."""
-    for data, heterogeneity, domain in columns:
-        for statistic in statistics:
-            yield *results.titles(data, heterogeneity), NAMES.get(domain, domain), statistic
+def header_of(results: Results, columns: Sequence[tuple[str, ...]], statistics: Sequence[str]) -> Header:
+    """The header of a table in which every column has all `statistics`; columns may have names below their domain."""
+    return levels(
+        [
+            (*results.titles(data, heterogeneity), NAMES.get(domain, domain), *others, statistic)
+            for data, heterogeneity, domain, *others in columns
+            for statistic in statistics
+        ]
+    )
 
 
 def without_number(status: str, notes: str) -> Entry:
@@ -164,11 +158,11 @@ def arrow(value: float, mean: float) -> str:
     return " ↑" if value > mean else " ↓"
 
 
-def side_by_side(kinds: Mapping[str, tuple[Results, str]], ranks: bool, named: str) -> tuple[Pivot, pd.DataFrame, Grid]:
-    """The first of the `kinds` alone; one row an entry and kind, with `pivot`'s columns; and the table without caption.
+def side_by_side(kinds: Mapping[str, tuple[Results, str]], ranks: bool, named: str, explained: str) -> Table:
+    """One row an entry and kind, with `pivot`'s columns, and the table to print.
 
     `kinds` has results and a header by name; the first one's are the study's own. The tidy table has the kind's name in
-    a column called `named`.
+    a column called `named`; what the kinds are is `explained` at the end of the caption.
     """
     results = next(iter(kinds.values()))[0]
     pivoted = {name: pivot(of_kind) for name, (of_kind, _) in kinds.items()}
@@ -185,4 +179,5 @@ def side_by_side(kinds: Mapping[str, tuple[Results, str]], ranks: bool, named: s
     ]
     leaves = [(*results.titles(*column[:2]), kinds[name][1]) for column, name in columns]
     tidy = pd.concat([part.tidy(averaged=False).assign(**{named: name}) for name, part in pivoted.items()])
-    return first, tidy, Grid("", "Method", levels(leaves), rows, notes.texts)
+    caption = captions.accuracy_table(results, cell_scores(results), first.table.reset_index(), ranks)
+    return tidy, Grid(f"{caption} {explained}", "Method", levels(leaves), rows, notes.texts)
