@@ -60,17 +60,16 @@ class SettingError(UserError):
     """
 
     def __init__(self, path: tuple[str, ...], problem: str, unknown: bool = False, where: str = ""):
+        super().__init__(path, problem, unknown, where)
         self.path, self.problem, self.unknown, self.where = path, problem, unknown, where
-        super().__init__(f"{'.'.join([where, *self.key])}: {problem}")
+
+    def __str__(self) -> str:
+        return f"{'.'.join([self.where, *self.key])}: {self.problem}"
 
     @property
     def key(self) -> tuple[str, ...]:
         """The names below `where` in front of the problem."""
         return self.path[:-1] if self.unknown else self.path
-
-    def at(self, where: str) -> "SettingError":
-        """The same error for a component at `where`."""
-        return SettingError(self.path, self.problem, self.unknown, where)
 
 
 @typing.dataclass_transform(frozen_default=True)
@@ -119,21 +118,18 @@ def describe(cls: type[Component]) -> dict[str, Any]:
         hints = typing.get_type_hints(cls)
     except NameError as error:
         raise UserError(f"{cls.__name__}: the type of a setting is unknown ({error})") from error
+    nested, parameters = _nested(cast(Any, cls)), []
     for f in dataclasses.fields(cls):
+        where = f"{cls.__name__}: the setting '{f.name}'"
         if f.default is dataclasses.MISSING:
-            raise UserError(
-                f"{cls.__name__}: the setting '{f.name}' has no default; write {f.name}: type = hp(default)"
-            )
-    parameters = [
-        {"name": f.name, "types": _type_names(hints[f.name]), "default": _plain(f.default), "doc": docs.get(f.name, "")}
-        | dict(f.metadata)
-        for f in dataclasses.fields(cls)
-    ]
-    nested = _nested(cast(Any, cls))
-    for parameter in parameters:
-        if parameter["name"] in nested:
-            parameter["parameters"] = describe(nested[parameter["name"]])["parameters"]
-        _check_declared(cls.__name__, parameter)
+            raise UserError(f"{where} has no default; write {f.name}: type = hp(default)")
+        types = [_type_name(alternative) for alternative in _alternatives(hints[f.name])]
+        parameter = {"name": f.name, "types": types, "default": _plain(f.default), "doc": docs.get(f.name, "")}
+        parameter |= f.metadata
+        if f.name in nested:
+            parameter["parameters"] = describe(nested[f.name])["parameters"]
+        _check_declared(where, parameter)
+        parameters.append(parameter)
     module_doc = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
     return {
         "title": cls.title or cls.__name__,
@@ -144,9 +140,8 @@ def describe(cls: type[Component]) -> dict[str, Any]:
     }
 
 
-def _check_declared(name: str, parameter: Mapping[str, Any]) -> None:
+def _check_declared(where: str, parameter: Mapping[str, Any]) -> None:
     """Raises UserError for a setting of a type that no study can hold, or whose default it would refuse itself."""
-    where = f"{name}: the setting '{parameter['name']}'"
     if unknown := sorted(set(parameter["types"]) - KINDS):
         raise UserError(f"{where} is of the type {unknown[0]}; settings are {', '.join(sorted(KINDS))}")
     try:
@@ -166,7 +161,8 @@ def resolve(description: Mapping[str, Any], settings: Mapping[str, Any], where: 
     try:
         return _resolved(description, settings, ())
     except SettingError as error:
-        raise error.at(where) from error
+        error.where = where
+        raise
 
 
 def _resolved(description: Mapping[str, Any], settings: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
@@ -201,16 +197,16 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
         raise UserError(f"{where}: '{text}' is not of the form name=value")
     known = {p["name"]: p for p in description["parameters"]}
     if name not in known:
-        raise _unknown(name, known, ()).at(where)
+        raise _unknown(name, known, (), where)
     if "parameters" in known[name] and "=" in value:
         return name, dict(parse_setting(known[name], setting, f"{where}.{name}") for setting in value.split(","))
     return name, _from_text(known[name]["types"], value)
 
 
-def _unknown(name: str, parameters: Mapping[str, Mapping[str, Any]], path: tuple[str, ...]) -> SettingError:
+def _unknown(name: str, parameters: Mapping[str, Any], path: tuple[str, ...], where: str = "") -> SettingError:
     renamed = {p["was"]: p["name"] for p in parameters.values() if "was" in p}
     problem = f"unknown setting '{name}'; {nearest(name, parameters, renamed)}"
-    return SettingError((*path, str(name)), problem, unknown=True)
+    return SettingError((*path, str(name)), problem, unknown=True, where=where)
 
 
 def _from_text(kinds: list[str], text: str) -> Any:
@@ -278,10 +274,6 @@ def limit_problem(limits: Mapping[str, Any], value: Any) -> str:
 
 def _plain(default: Any) -> Any:
     return list(default) if isinstance(default, tuple) else default
-
-
-def _type_names(hint: Any) -> list[str]:
-    return [_type_name(alternative) for alternative in _alternatives(hint)]
 
 
 def _type_name(hint: Any) -> str:

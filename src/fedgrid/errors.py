@@ -42,6 +42,8 @@ PREFIX = "fedgrid: "
 "With this a sentence for the user begins."
 MOST_LETTERS = 2000
 "Letters of a sentence."
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+"Characters that a terminal obeys and does not show."
 
 
 def reason(error: OSError) -> str:
@@ -60,23 +62,12 @@ def complain(error: UserError | OSError) -> int:
     """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
-    line = " ".join(sentence(error).splitlines())
-    say(f"{PREFIX}{_shortened(_escape_controls(line))}", sys.stderr)
+    # a path may hold control characters
+    line = CONTROL.sub(lambda character: repr(character[0])[1:-1], " ".join(sentence(error).splitlines()))
+    if len(line) > MOST_LETTERS:  # the key comes before a long value, what is allowed after it
+        line = f"{line[: MOST_LETTERS - 300]} … {line[-300:]}"
+    say(f"{PREFIX}{line}", sys.stderr)
     return 2
-
-
-CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
-"Characters that a terminal obeys and does not show."
-
-
-def _escape_controls(text: str) -> str:
-    """Replaces control characters, which a path may hold, by escapes."""
-    return CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
-
-
-def _shortened(text: str) -> str:
-    """Cuts the middle out of very long values; the key comes before the value, what is allowed after it."""
-    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 300]} … {text[-300:]}"
 
 
 def escape_unprintable() -> None:

@@ -183,7 +183,9 @@ def _enter(folder: Path) -> None:
     helpers = _helpers()
     edited = any(not loader.is_current() for name, loader in helpers.items() if loader.folder(name) == folder)
     for name, loader in helpers.items():
-        if edited if loader.folder(name) == folder else _has_helper(folder, name.partition(".")[0]):
+        top = folder / name.partition(".")[0]
+        has_helper = top.with_suffix(".py").is_file() or (top / "__init__.py").is_file()
+        if edited if loader.folder(name) == folder else has_helper:
             del sys.modules[name]
 
 
@@ -192,10 +194,6 @@ def _helpers() -> dict[str, _FromSource]:
     loaders = {name: getattr(module, "__loader__", None) for name, module in list(sys.modules.items())}
     loaded = {name: loader for name, loader in loaders.items() if isinstance(loader, _FromSource)}
     return {name: loader for name, loader in loaded.items() if not name.startswith(OUTSIDE)}
-
-
-def _has_helper(folder: Path, name: str) -> bool:
-    return any((folder / helper).is_file() for helper in (f"{name}.py", f"{name}/__init__.py"))
 
 
 @functools.cache  # it looks through every installed package

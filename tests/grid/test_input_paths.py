@@ -7,7 +7,6 @@ from studies import study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import COMMAND_LINE, Origin
 from fedgrid.grid.study.yaml_file import read
 
@@ -29,12 +28,12 @@ def folder(tmp_path, monkeypatch):
     [("m.py", "studies/m.py"), ("../methods/m.py", "methods/m.py"), ("/data/m.py", "/data/m.py"), ("~/m.py", "~/m.py")],
 )
 def test_a_path_in_a_file_is_relative_to_the_file(folder, text, path):
-    assert input_path(text, IN_STUDIES) == path
+    assert IN_STUDIES.input_path(text) == path
 
 
 @pytest.mark.parametrize("origin", [Origin(), Origin(COMMAND_LINE, key="data")])
 def test_any_other_path_is_relative_to_the_working_folder(folder, origin):
-    assert input_path("mine.py", origin) == "mine.py"
+    assert origin.input_path("mine.py") == "mine.py"
 
 
 def test_a_path_that_is_relative_to_the_working_folder_is_answered_with_the_right_one(folder):

@@ -10,9 +10,9 @@ from studies import study_of
 
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.keys import key_of_cell
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.model import Cell, PlannedPartition
-from fedgrid.grid.plan.product import plan_cell
 from fedgrid.grid.study.codec import keyed_fields
 from fedgrid.grid.study.model import MethodRow
 
@@ -99,7 +99,7 @@ def test_the_work_of_a_method_reaches_the_tables_and_no_key(study):
     assert all(row.work for row in study.rows.values())
     cell = study.cells[0]
     dearer = replace(cell.row, work="9E")
-    assert plan_cell(dearer, cell.code, cell.partition, cell.model, cell.seed, cell.train_seed).key == cell.key
+    assert key_of_cell(dearer, cell.partition, cell.model, cell.train_seed, cell.code) == cell.key
 
 
 def test_another_plan_has_another_file(study):

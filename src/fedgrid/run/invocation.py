@@ -58,15 +58,14 @@ def plan_run(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fi
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
     from fedgrid.grid.plan.commit import commit
     from fedgrid.grid.plan.product import plan_study, select
-    from fedgrid.grid.study.resolve import parse
     from fedgrid.grid.study.sections import merge_files, with_origins
     from fedgrid.grid.study.yaml_file import read  # jobs on nodes need neither these nor the libraries that they import
 
     # read again, since Snakemake keeps no lines, and lets a key be there twice
     files = merge_files(read(_below_here(file)) for file in configfiles)
-    parsed = parse(with_origins(config, files))
-    everything = plan_study(parsed)
-    study, manifests = select(everything, parsed.only), manifest.files(everything)
+    text = with_origins(config, files)
+    everything = plan_study(text)
+    study, manifests = select(everything, text), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from fedgrid.components import Component
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.study.overrides import hidden_engine_names, misfit
-from fedgrid.grid.study.patches import refusing_patches
+from fedgrid.grid.study.patches import Shared, import_shared, refuse_changes
 from fedgrid.loading import KINDS, OUTSIDE, load, load_file, names
 
 DERIVE = (
@@ -28,15 +28,18 @@ def subject(reference: str) -> tuple[str, type[Component]]:
 
 def _class_in(reference: str) -> type[Component]:
     file = Path(reference)
+    import_shared(f"{OUTSIDE}{file.stem}", file)
+    shared = Shared()
     try:
-        with refusing_patches(f"'{reference}'", f"{OUTSIDE}{file.stem}", file):
-            return load_file(reference)
+        component = load_file(reference)
     except UserError as error:
         # raised while the class was made, where its name alone is known and not yet the line of what is wrong in it
         flaws = hidden_engine_names(file) if isinstance(error.__cause__, UserError) else []
         if flaws:
             raise UserError(flaws[0]) from error
         raise
+    refuse_changes(f"'{reference}'", shared.changes())
+    return component
 
 
 def _kind_of_name(name: str) -> str:

@@ -10,7 +10,6 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import files
 from fedgrid.grid.study.method_lists import INCLUDE
 from fedgrid.grid.study.model import Configured
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.printed import printed_file
 from fedgrid.grid.study.sections import Origin
 from fedgrid.grid.study.yaml_file import read, read_rows
@@ -52,7 +51,7 @@ def _included(file: Path, value: Any) -> Iterator[Path]:
     """The files that `include` entries of a value of that file name, and those that they include."""
     for key, text in keyed_texts(value):
         if key == INCLUDE:
-            included = path_of(input_path(text, Origin(str(file))), INCLUDE)
+            included = path_of(Origin(str(file)).input_path(text), INCLUDE)
             if included.is_file():
                 yield included
                 yield from _included(included, read_rows(included))

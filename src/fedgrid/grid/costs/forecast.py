@@ -19,7 +19,6 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import canonical
 from fedgrid.grid.study.model import Configured, Settings
 from fedgrid.partition.base import Expected
-from fedgrid.settings import Training
 
 POINTS = 2
 "Points of a round at which most methods are scored, each with a pass over all test images."
@@ -174,6 +173,8 @@ class Loads:
         of_all = 1 + math.ceil(training.rounds / training.eval_every)  # the first and the last model always
         share = min(1.0, (training.eval_sample or 0) / images.clients)
         evaluations = of_all + share * (training.rounds + 1 - of_all)
+        # gradients at images for every one at parameters, and at every test image in an evaluation under attack
+        adversarial, attacks = training.adversarial, sum(STEPS.get(name, 0) for name in training.evaluate)
         return Load(
             Trial(
                 cell.model,
@@ -183,8 +184,8 @@ class Loads:
                 {name: getattr(training, name) for name in OF_SOLVER},
                 clients_in_step(cell, images) >= WORTH_A_CALL,
             ),
-            training.rounds * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
-            + min(evaluations - 1, ATTACKED) * POINTS * images.test * attack_steps(training),
+            training.rounds * trained_in_a_round(cell, images) * (1 + (adversarial.steps if adversarial else 0))
+            + min(evaluations - 1, ATTACKED) * POINTS * images.test * attacks,
             evaluations * POINTS * (images.test + images.validation),
             evaluations * images.clients * METRICS,
         )
@@ -203,16 +204,6 @@ def clients_in_step(cell: Cell, images: Expected) -> float:
     calls = factor * full + more + of_sizes * min(images.clients, size)
     participation: float = cell.row.training.participation
     return participation * images.clients * (full + 0.5) / calls
-
-
-def adversary_steps(training: Training) -> int:
-    """Gradients at images for every one at parameters."""
-    return training.adversarial.steps if training.adversarial else 0
-
-
-def attack_steps(training: Training) -> int:
-    """Gradients at every test image in an evaluation under attack."""
-    return sum(STEPS.get(name, 0) for name in training.evaluate)
 
 
 def batch_of(cell: Cell, images: Expected) -> int:

@@ -25,9 +25,8 @@ def formula_value(formula: str, numbers: Mapping[str, float]) -> float:
             raise UserError(f"the formula '{formula}' cannot be read at '{formula[position:]}'")
         if tokens and tokens[-1] not in "+-*/(" and (not match["sign"] or match["sign"] == "("):
             tokens.append("*")
-        tokens.append(
-            match["number"] or (match["sign"] or _number(match["symbol"], numbers, formula)).replace("·", "*")
-        )
+        token = match["number"] or match["sign"] or _number(match["symbol"], numbers, formula)
+        tokens.append(token.replace("·", "*"))
         position = match.end()
     try:
         return float(eval(" ".join(tokens)))  # it contains nothing but numbers and signs

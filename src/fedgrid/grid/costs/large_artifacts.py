@@ -25,24 +25,17 @@ class FilesToCome:
     "Rows without a finished cell whose models hold more than parameters, which no formula counts."
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """What a cell without precedent keeps at most: so many models of the trial's network."""
-
-    trial: Trial
-    models: int
-    bytes_a_number: int
-
-
 def files_to_come(kind: str, studies: Iterable[Study], sizes: Callable[[list[Trial]], Sequence[int]]) -> FilesToCome:
     """The artifacts of a kind, ``models`` or ``state``, of every cell of some studies, once.
 
     `sizes` gives the numbers in the network of each trial.
     """
     loads, cells, measured = Loads(), 0, 0.0
-    bounds: list[_Bound] = []
+    bounds: list[tuple[Trial, int]] = []
     carriers: dict[str, None] = {}
-    for cell, study in _keeping(kind, studies):
+    every = ((cell, study) for study in studies for cell in study.by_key.values())
+    keeping = {id_of(cell): (cell, study) for cell, study in every if kind in cell.artifacts and cell.waiting}
+    for cell, study in keeping.values():
         cells += 1
         if (size := size_of_artifact(cell, kind)) is not None:
             measured += size
@@ -50,20 +43,14 @@ def files_to_come(kind: str, studies: Iterable[Study], sizes: Callable[[list[Tri
         bounds.append(_bound(cell, study, loads))
         if kind == "models" and description("methods", cell.row.component.reference)["facts"]["carries"]:
             carriers[cell.row.title] = None
-    trials = {bound.trial.name: bound.trial for bound in bounds}
+    trials = {trial.name: trial for trial, _ in bounds}
     size_of = dict(zip(trials, sizes(list(trials.values())), strict=True)) if trials else {}
-    bounded = sum(bound.models * bound.bytes_a_number * size_of[bound.trial.name] for bound in bounds)
+    bounded = sum(bytes_a_number * size_of[trial.name] for trial, bytes_a_number in bounds)
     return FilesToCome(cells, measured + bounded, tuple(carriers))
 
 
-def _keeping(kind: str, studies: Iterable[Study]) -> list[tuple[Cell, Study]]:
-    """The cells to be trained that keep artifacts of a kind, each once."""
-    every = ((cell, study) for study in studies for cell in study.by_key.values())
-    keeping = {id_of(cell): (cell, study) for cell, study in every if kind in cell.artifacts and cell.waiting}
-    return list(keeping.values())
-
-
-def _bound(cell: Cell, study: Study, loads: Loads) -> _Bound:
+def _bound(cell: Cell, study: Study, loads: Loads) -> tuple[Trial, int]:
+    """What a cell without precedent keeps at most, in all its models: so many bytes a number in the trial's network."""
     trial = loads.of(cell, study.data_root).trial
     clients = loads.images[cell.partition.key, cell.partition.seed].clients
-    return _Bound(trial, 1 + STACKS * clients, 8 if cell.row.training.dtype == "float64" else 4)
+    return trial, (1 + STACKS * clients) * (8 if cell.row.training.dtype == "float64" else 4)

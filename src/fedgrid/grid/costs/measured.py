@@ -122,12 +122,9 @@ def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request
 
     Taken from measured costs, and for a cell without any from the study's `compute.mem_mb` and `compute.runtime`.
     """
-    known = [cost(cell) for cell in cells]
-    seconds = [
-        TIME_MARGIN * precedent.longest if precedent else 60 * compute.runtime - TIME_MORE for precedent in known
-    ]
-    room = max(0, compute.mem_mb - MEMORY_MORE)
-    memory = [MEMORY_MARGIN * precedent.memory if precedent else room for precedent in known]
+    known, room = [cost(cell) for cell in cells], max(0, compute.mem_mb - MEMORY_MORE)
+    seconds = [TIME_MARGIN * past.longest if past else 60 * compute.runtime - TIME_MORE for past in known]
+    memory = [MEMORY_MARGIN * past.memory if past else room for past in known]
     work = max(max(seconds), sum(seconds) / beside)
     return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
 

@@ -11,9 +11,11 @@ from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import known_description
 from fedgrid.grid.study.ledger import ENGINE, edited
-from fedgrid.grid.study.model import Configured, Settings
+from fedgrid.grid.study.model import Configured
 from fedgrid.grid.study.sources import Sources, is_ours
 from fedgrid.settings import identity_of_backbone, identity_of_training
+
+_modules_of = functools.cache(modules_of_cell)
 
 
 def edited_modules(results: StoredResults) -> set[str]:
@@ -21,10 +23,14 @@ def edited_modules(results: StoredResults) -> set[str]:
 
     Of fedgrid, those that the ledger of numerics does not list today; where it lists all, those that differ.
     """
-    before, now = results.metadata.modules, _modules(results.cell)
+    component, model = results.cell.row.component, results.cell.model
+    before = results.metadata.modules
+    now = _modules_of(component.module, component.file, model.module, model.file)
     differing = {name for name in {*before, *now} if before.get(name) != now.get(name)}
     outside = {name for name in differing if not is_ours(name)}
-    return outside | _unlisted(results.cell) or differing
+    # it is computed with these, from its data on
+    components = (component, model, results.cell.partition.component, results.cell.partition.data.component)
+    return outside | _edited(frozenset(c.module for c in components if is_ours(c.module)) | {ENGINE}) or differing
 
 
 def waiting_under_other_code(cells: Iterable[Cell]) -> list[StoredResults]:
@@ -46,6 +52,7 @@ def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:
     if spec["method"]["name"] != cell.row.component.name or spec["model"]["name"] != cell.model.name:
         return False
     partition, data = spec["partition"], spec["partition"]["data"]
+    backbone = {"backbone": identity_of_backbone(data["backbone"])} if "backbone" in data else {}
     planned = cell.partition
     if partition["name"] != planned.component.name or data["name"] != planned.data.name:
         return False
@@ -54,7 +61,7 @@ def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:
         "model": _today("models", cell.model, spec["model"]),
         "training": identity_of_training(spec["training"]),
         "partition": _today("partition", planned.component, partition)
-        | {"data": _today("data", planned.data.component, data) | _backbone(data)},
+        | {"data": _today("data", planned.data.component, data) | backbone},
         "seed": spec["seed"],
     }
     return today == cell.spec
@@ -65,28 +72,6 @@ def _today(kind: str, component: Configured, spec: Mapping[str, Any]) -> dict[st
     return {**spec, "settings": identity(known_description(kind, component.reference), spec["settings"])}
 
 
-def _backbone(data: Mapping[str, Any]) -> dict[str, Settings]:
-    return {"backbone": identity_of_backbone(data["backbone"])} if "backbone" in data else {}
-
-
-@functools.cache
-def _modules_of(module: str, file: str | None, model: str, model_file: str | None) -> dict[str, str]:
-    return modules_of_cell(module, file, model, model_file)
-
-
-def _unlisted(cell: Cell) -> set[str]:
-    """The modules of fedgrid that a cell is computed with, from its data on, and that the ledger does not list."""
-    planned = cell.partition
-    components = (cell.row.component, cell.model, planned.component, planned.data.component)
-    return _edited(frozenset(c.module for c in components if is_ours(c.module)) | {ENGINE})
-
-
 @functools.cache
 def _edited(entries: frozenset[str]) -> set[str]:
     return edited(entries, Sources.of())
-
-
-def _modules(cell: Cell) -> dict[str, str]:
-    """The modules that count for a cell today, with their digests."""
-    component = cell.row.component
-    return _modules_of(component.module, component.file, cell.model.module, cell.model.file)

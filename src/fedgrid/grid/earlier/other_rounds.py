@@ -16,14 +16,10 @@ WITHOUT_MATRICES = "their matrices of earlier rounds were not kept (artifacts: [
 def other_runs(cell: Cell) -> Iterator[StoredResults]:
     """Complete results of a cell, with today's code, with fewer or more rounds, in no order."""
     for stored in other_results(cell):
-        if _differs_in_rounds_alone(cell, stored) and not cell.is_of_other_images(stored.metadata):
+        row = replace(cell.row, training=replace(cell.row.training, rounds=stored.metadata.planned_rounds))
+        key = key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code)  # covers code and partition too
+        if key == stored.metadata.key and not cell.is_of_other_images(stored.metadata):
             yield stored
-
-
-def _differs_in_rounds_alone(cell: Cell, stored: StoredResults) -> bool:
-    """Whether a key is that of the cell with another number of rounds; it covers code and partition too."""
-    row = replace(cell.row, training=replace(cell.row.training, rounds=stored.metadata.planned_rounds))
-    return key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code) == stored.metadata.key
 
 
 def continuation(cell: Cell) -> tuple[StoredResults | None, str]:
@@ -58,18 +54,16 @@ def longer_run(cell: Cell) -> StoredResults | None:
     training = cell.row.training
     if cell.artifacts or _has_an_end(training) or training.rounds % training.eval_every:
         return None
-    runs = [run for run in other_runs(cell) if run.metadata.planned_rounds > training.rounds]
-    return next((run for run in runs if _has_first_rounds(run, training.rounds)), None)
+    for run in other_runs(cell):
+        about = run.metadata
+        if about.planned_rounds > training.rounds <= about.rounds and about.reads == [] and not about.adopted:
+            return run
+    return None
 
 
 def _has_an_end(training: Training) -> bool:
     """Whether the last rounds have scores that earlier ones lack: of models under attack, and of new clients."""
     return tuple(training.evaluate) != ("clean",) or training.new_clients > 0
-
-
-def _has_first_rounds(run: StoredResults, rounds: int) -> bool:
-    about = run.metadata
-    return about.rounds >= rounds and about.reads == [] and not about.adopted
 
 
 def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:

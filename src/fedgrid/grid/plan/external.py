@@ -9,17 +9,17 @@ from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment
 from fedgrid.grid.study.external import ExternalRow, ExternalScore, read_scores
-from fedgrid.grid.study.model import ParsedExperiment, Placed
+from fedgrid.grid.study.model import Part, Placed
 from fedgrid.grid.study.sections import located
 
 Column = tuple[str, str]
 "Data set and heterogeneity, by label."
 
 
-def external_rows(parsed: ParsedExperiment) -> list[Placed[ExternalRow]]:
+def external_rows(parts: Iterable[Part]) -> list[Placed[ExternalRow]]:
     """The rows of external results of all parts of an experiment, each once."""
     first: dict[str, Placed[ExternalRow]] = {}
-    for row in (row for part in parsed.parts for row in part.external):
+    for row in (row for part in parts for row in part.external):
         first.setdefault(row.value.label, row)
     return [*first.values()]
 

@@ -39,7 +39,7 @@ class Plan:
     "Whether cells are trained from their first round whatever states are kept, as evidence has to be."
 
     def content(self) -> dict[str, Any]:
-        """The plan as plain values; `from_content` is its inverse."""
+        """The plan as plain values, of which `read` makes it again."""
         shared = Shared(*ONCE)
         return {"plan": encode(self, shared), "shared": shared.values}
 
@@ -62,12 +62,7 @@ def read(file: Path) -> Plan:
     """
     content = read_json(file)
     try:
-        plan = from_content(content)
+        plan = decode(Plan, content["plan"], "plan", Shared(*ONCE, values=content["shared"]))
     except (ValueError, KeyError) as error:
         raise Damaged(file, "not a plan of this version of fedgrid") from error
     return replace(plan, study=apply_choices(plan.study))
-
-
-def from_content(content: Mapping[str, Any]) -> Plan:
-    """The inverse of `Plan.content`; ValueError or KeyError for other content."""
-    return decode(Plan, content["plan"], "plan", Shared(*ONCE, values=content["shared"]))

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
 from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.external import ExternalRow
-from fedgrid.grid.study.model import FULL, About, MethodRow, StudySettings
+from fedgrid.grid.study.model import FULL, ExperimentSettings, MethodRow, StudySettings
 
 Name = TypeVar("Name", bound=Hashable)
 Value = TypeVar("Value")
@@ -17,22 +17,13 @@ PARTIAL = "partial"
 "The folder of an unfinished study's tables, beside which those of the finished one come to stand."
 
 
-@dataclass(frozen=True)
-class Experiment:
+@dataclass(frozen=True, kw_only=True)
+class Experiment(ExperimentSettings):
     """An experiment: the cells of a table or figure of a paper, or of a whole study without experiments."""
 
-    id: str
-    "Empty for a study without experiments."
     folder: Path
     "Where its tables and figures are kept."
-    about: About
     cells: list[Cell]
-    published: list[dict[str, str]] = field(default_factory=list)
-    "The numbers that its paper prints."
-    published_elsewhere: list[dict[str, str]] = field(default_factory=list)
-    "The numbers that its paper prints of other experiments."
-    listed: list[MethodRow] = field(default_factory=list)
-    "Its rows where it has no cells, only a table of settings."
     external: list[ExternalRow] = field(default_factory=list)
     "Its rows of external results."
     searches: list[Search] = field(default_factory=list)

@@ -3,12 +3,12 @@
 import functools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, nearest
 from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.checks import check_attacks, check_fit, check_validation, kind_of_data
 from fedgrid.grid.plan.choices import apply_choices
@@ -32,14 +32,11 @@ from fedgrid.grid.plan.searches import Group, Search
 from fedgrid.grid.study.model import (
     Configured,
     DataEntry,
+    ExperimentSettings,
     Heterogeneity,
-    MethodRow,
-    ParsedExperiment,
-    ParsedStudy,
     Part,
     Placed,
     Settings,
-    StudySettings,
 )
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
@@ -47,48 +44,55 @@ from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 
 def planned_study(study: Section) -> Study:
     """The study of a YAML file, with those of its experiments that its `only` asks for; as `plan_study` otherwise."""
-    parsed = parse(study)
-    return select(plan_study(parsed), parsed.only)
+    return select(plan_study(study), study)
 
 
-def plan_study(parsed: ParsedStudy) -> Study:
-    """Every cell of a study, with its key and with what searches have chosen by now.
+def plan_study(text: Section) -> Study:
+    """Every cell of the study in a `text`, with its key and with what searches have chosen by now.
 
-    UserError with file and line for impossible cells.
+    UserError with file and line for mistakes and impossible cells.
     """
-    shared = {setting.name: getattr(parsed, setting.name) for setting in fields(StudySettings)}
-    study = Study(**shared, experiments=[])
-    experiments = [_experiment(experiment, study) for experiment in parsed.experiments]
+    settings, parsed = parse(text)
+    study = Study(**vars(settings), experiments=[])
+    experiments = [_experiment(described, parts, study) for described, parts in parsed]
     artifacts = _artifacts(experiments)
 
     def with_artifacts(cells: Sequence[Cell]) -> list[Cell]:
         return [replace(cell, artifacts=artifacts[cell.key]) for cell in cells]
 
-    notices = (*study.notices, *_external_notices(parsed, experiments))
+    notices = (*study.notices, *_external_notices([parts for _, parts in parsed], experiments, study))
     experiments = [
         replace(one, cells=with_artifacts(one.cells), options=with_artifacts(one.options)) for one in experiments
     ]
     return apply_choices(replace(study, notices=notices, experiments=experiments))
 
 
-def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:
+def _external_notices(parts: Iterable[Sequence[Part]], experiments: Sequence[Experiment], study: Study) -> list[str]:
     """What a reader might not expect of the external results; UserError where they do not fit the study."""
     cells = [cell for experiment in experiments for cell in experiment.cells]
     notices = [
         notice
-        for of_parsed, experiment in zip(parsed.experiments, experiments, strict=True)
-        for notice in check_external(external_rows(of_parsed), experiment, cells, parsed.data_root)
+        for of_experiment, experiment in zip(parts, experiments, strict=True)
+        for notice in check_external(external_rows(of_experiment), experiment, cells, study.data_root)
     ]
     return list(dict.fromkeys(notices))
 
 
-def select(study: Study, only: Sequence[str]) -> Study:
-    """The study with some of its experiments; with all where `only` is empty."""
-    return (
-        replace(study, experiments=[experiment for experiment in study.experiments if experiment.id in only])
-        if only
-        else study
-    )
+def select(study: Study, text: Section) -> Study:
+    """The planned study of a `text` with the experiments that its `only` asks for, or all; StudyError for unknown ones.
+
+    A text of `only` may hold several names, with commas.
+    """
+    if not (only := text.get("only")):
+        return study
+    names = [name.strip() for name in only.split(",")] if isinstance(only, str) else only
+    if not study.has_experiments:
+        raise StudyError(text.origins["only"], "the study has no experiments to choose from")
+    ids = [experiment.id for experiment in study.experiments]
+    for name in names:
+        if name not in ids:
+            raise StudyError(text.origins["only"], f"no experiment '{name}'; {nearest(name, ids)}")
+    return replace(study, experiments=[experiment for experiment in study.experiments if experiment.id in names])
 
 
 def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
@@ -99,13 +103,13 @@ def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
     return artifacts
 
 
-def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
+def _experiment(settings: ExperimentSettings, parts: Sequence[Part], study: Study) -> Experiment:
     """An experiment with the cells of all its parts, every one once."""
     cells: dict[tuple[str, str, str, int], tuple[Origin, Cell]] = {}
     searches: dict[Group, Search] = {}
     options: list[Cell] = []
-    for part in parsed.parts:
-        planned = _cells(part, study, lenient=bool(parsed.id))
+    for part in parts:
+        planned = _cells(part, study, lenient=bool(settings.id))
         searches |= {search.group: search for search in planned.searches}
         options += planned.options
         for cell in planned.table:
@@ -117,16 +121,12 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
                     f"{part.origin.label}; give a row, the data or the heterogeneity of one of them another label",
                 )
     return Experiment(
-        parsed.id,
-        study.folder / parsed.id,
-        parsed.about,
-        [cell for _, cell in cells.values()],
-        parsed.published,
-        parsed.published_elsewhere,
-        parsed.listed,
-        [row.value for row in external_rows(parsed)],
-        [*searches.values()],
-        options,
+        **vars(settings),
+        folder=study.folder / settings.id,
+        cells=[cell for _, cell in cells.values()],
+        external=[row.value for row in external_rows(parts)],
+        searches=[*searches.values()],
+        options=options,
     )
 
 
@@ -146,10 +146,19 @@ def _cells(part: Part, study: Study, lenient: bool) -> PlannedCells:
 
 
 def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset, DatasetInfo]:
+    """Where a data set or its features are kept, and what they hold; UserError for features of more than images."""
+    data = entry.value
     with located(entry.origin):
-        data = entry.value
-        images, info = plan_dataset(study.store, data.label, data.component, study.data_root)
-        return plan_features(images, info, data.backbone) if data.backbone else (images, info)
+        info = info_of(data.component, study.data_root)
+        key = key_of_data(data.component, info.copy)
+        images = PlannedDataset(study.store, data.label, data.component, key, info.copy)
+        if not data.backbone:
+            return images, info
+        if info.modalities:
+            what = kind_of_data(info.modalities)
+            raise UserError(f"data.features: '{images.label}' is {what}, and features are made of images")
+        key = key_of_features(images, data.backbone)
+        return replace(images, key=key, images=images, backbone=data.backbone), replace(info, shape=(1, 1, 1))
 
 
 def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) -> PlannedDataset:
@@ -160,45 +169,13 @@ def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) 
     return replace(data, unavailable=problem)
 
 
-def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
-    """Where a data set is kept, as the local files under `root` or the original give it, and what it holds."""
-    info = info_of(data, root)
-    return PlannedDataset(store, label, data, key_of_data(data, info.copy), info.copy), info
-
-
-def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings) -> tuple[PlannedDataset, DatasetInfo]:
-    """Where the features of a data set are kept, and what they hold; UserError where it is not of images alone."""
-    if info.modalities:
-        raise UserError(
-            f"data.features: '{images.label}' is {kind_of_data(info.modalities)}, and features are made of images"
-        )
-    key = key_of_features(images, backbone)
-    return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
-
-
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
     with instances.creating_partition(kind.component) as partition:
         key, head = key_of_partition(partition, kind.component, code, data, seed), partition.sentence()
     sentence, tested = instances.description_of(kind.component, seed)
-    description = kind.label if kind.named else head
-    return PlannedPartition(
-        kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, tested
-    )
-
-
-def plan_cell(
-    row: MethodRow,
-    code: str,
-    partition: PlannedPartition,
-    model: Configured,
-    seed: int,
-    train_seed: int,
-    artifacts: tuple[str, ...] = (),
-) -> Cell:
-    """A cell with its key; `code` is the fingerprint of all code that can change its numbers."""
-    key = key_of_cell(row, partition, model, train_seed, code)
-    return Cell(row, partition, model, seed, train_seed, code, key, artifacts)
+    title = kind.label if kind.named else head
+    return PlannedPartition(kind.component, data, seed, key, kind.label, kind.store_folder, title, sentence, tested)
 
 
 def grid(
@@ -215,16 +192,14 @@ def grid(
     }
     # rows may be of the same method
     code = functools.cache(lambda module, file: fingerprint_of_cell(module, file, model.module, model.file))
-
-    def cells(run: Run) -> list[Cell]:
-        component = run.row.component
-        of_run = (component.module, component.file)
-        return [
-            plan_cell(run.row, code(*of_run), planned[d, p, of_partition], model, seed, train, run.artifacts)
-            for (d, p), (seed, of_partition, train) in product(columns, run.seeds)
-        ]
-
-    return [cells(run) for run in runs]
+    cells: list[list[Cell]] = [[] for _ in runs]
+    for run, of_run in zip(runs, cells, strict=True):
+        of_row = code(run.row.component.module, run.row.component.file)
+        for (d, p), (seed, partition_seed, train) in product(columns, run.seeds):
+            partition = planned[d, p, partition_seed]
+            key = key_of_cell(run.row, partition, model, train, of_row)
+            of_run.append(Cell(run.row, partition, model, seed, train, of_row, key, run.artifacts))
+    return cells
 
 
 def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> str:
@@ -254,10 +229,6 @@ def _weights_at_hand(backbone: Settings) -> bool:
     """Whether the weights need no download: there are none, they are a file, or the hub's cache may hold them."""
     if backbone["backbone"] == RANDOM or backbone["weights"] != HUB:
         return True
-    return any(_hub_cache().glob(f"models--timm--{backbone['backbone']}*/snapshots/*"))
-
-
-def _hub_cache() -> Path:
-    """Where the Hugging Face hub's library keeps downloads."""
     home = os.environ.get("HF_HOME", "~/.cache/huggingface")
-    return Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()
+    hub = Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()
+    return any(hub.glob(f"models--timm--{backbone['backbone']}*/snapshots/*"))

@@ -15,6 +15,7 @@ import site
 import sys
 import sysconfig
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import packages_distributions
@@ -31,13 +32,8 @@ from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")
 NETWORK = "socket.connect"
-LEAVING: Mapping[str, str] = {
-    "subprocess.Popen": "starts another program",
-    "os.system": "starts another program",
-    "os.exec": "starts another program",
-    "os.posix_spawn": "starts another program",
-    NETWORK: "uses the network",
-}
+STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
+LEAVING: Mapping[str, str] = dict.fromkeys(STARTING, "starts another program") | {NETWORK: "uses the network"}
 EVENTS = {*OPENING, RUNNING, *LOADING, *LEAVING}
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/System", "/Library")
 "Folders of the operating system."
@@ -45,22 +41,19 @@ DATA_ADVICE = "no key covers what it holds: put it in the file's folder and name
 Listener = Callable[[str, tuple[Any, ...]], None]
 _listeners: list[Listener] = []
 _thread = threading.local()
+_install = functools.cache(sys.addaudithook)  # a hook cannot be taken away again
+_distributed = functools.cache(packages_distributions)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Calls `listener` with the name and the arguments of every one of `EVENTS` that happens within it."""
-    _install()
+    _install(_hear)
     _listeners.append(listener)
     try:
         yield
     finally:
         _listeners.remove(listener)
-
-
-@functools.cache  # a hook cannot be taken away again
-def _install() -> None:
-    sys.addaudithook(_hear)
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
@@ -129,16 +122,12 @@ class Watch:
             raise UserError(self.flaws[0])
 
     def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
-        frames = list(_frames())
-        culprit = next(
-            (frame for frame in _outside_imports(frames) if self._is_covered(frame.f_code.co_filename)), None
-        )
-        if culprit is None:
-            return
-        flaw = self._flaw(event, arguments, frames)
-        if flaw:
-            path = culprit.f_code.co_filename
-            self.flaws.append(f"{self.covered[os.path.realpath(path)]}: {path}, line {culprit.f_lineno}: {flaw}")
+        # those that led to the event, the innermost first, without those of this module
+        frames = [f for f, _ in traceback.walk_stack(sys._getframe()) if f.f_code.co_filename != __file__]
+        culprits = [frame for frame in _outside_imports(frames) if self._is_covered(frame)]
+        if culprits and (flaw := self._flaw(event, arguments, frames)):
+            path = culprits[0].f_code.co_filename
+            self.flaws.append(f"{self.covered[os.path.realpath(path)]}: {path}, line {culprits[0].f_lineno}: {flaw}")
 
     def _flaw(self, event: str, arguments: tuple[Any, ...], frames: list[FrameType]) -> str:
         """What is wrong with an event that a component caused; empty where nothing is."""
@@ -151,7 +140,7 @@ class Watch:
         code: Any = arguments[0] if event == RUNNING else arguments[LOADING.index(event) ^ 1]
         path = code.co_filename if isinstance(code, CodeType) else code
         if not isinstance(path, str) or not os.path.isfile(path):
-            from_text = event == RUNNING and self._is_covered(frames[0].f_code.co_filename)
+            from_text = event == RUNNING and self._is_covered(frames[0])
             return f"runs code from a text (exec or eval); {ADVICE}" if from_text else ""
         return "" if self._is_allowed(os.path.realpath(path)) else f"runs {path}; {ADVICE}"
 
@@ -161,35 +150,24 @@ class Watch:
             if not isinstance(arguments[0], int):
                 self.written.add(os.path.realpath(os.fsdecode(arguments[0])))
             return ""
-        exists = os.path.isfile(path)
-        missing = not os.path.exists(path) and self._is_beside(path)  # a run's copy of the code lacks it
-        return f"opens {path}; {DATA_ADVICE}" if missing or (exists and not self._is_allowed(path)) else ""
+        is_beside = not path.endswith(".pyc") and path.startswith(tuple(self.folders))
+        missing = not os.path.exists(path) and is_beside  # a run's copy of the code lacks it
+        refused = missing or (os.path.isfile(path) and not self._is_allowed(path))
+        return f"opens {path}; {DATA_ADVICE}" if refused else ""
 
-    def _is_covered(self, path: str) -> bool:
-        return os.path.realpath(path) in self.covered
+    def _is_covered(self, frame: FrameType) -> bool:
+        return os.path.realpath(frame.f_code.co_filename) in self.covered
 
     def _is_direct(self, frames: list[FrameType]) -> bool:
         """Whether a component's code caused an event with nothing but Python's own library between."""
         library = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
-        outer = (f.f_code.co_filename for f in frames if not f.f_code.co_filename.startswith(("<", *library)))
-        return self._is_covered(next(outer, ""))
-
-    def _is_beside(self, path: str) -> bool:
-        return not path.endswith(".pyc") and path.startswith(tuple(self.folders))
+        outer = [frame for frame in frames if not frame.f_code.co_filename.startswith(("<", *library))]
+        return any(map(self._is_covered, outer[:1]))
 
     def _is_allowed(self, path: str) -> bool:
         if path.endswith(".pyc"):
             path = importlib.util.source_from_cache(path)
         return path in self.covered or path in self.written or _is_installed(path)
-
-
-def _frames() -> Iterator[FrameType]:
-    """The frames that led to an event, the innermost first, without those of this module."""
-    frame: FrameType | None = sys._getframe()
-    while frame:
-        if frame.f_code.co_filename != __file__:
-            yield frame
-        frame = frame.f_back
 
 
 def _outside_imports(frames: list[FrameType]) -> Iterator[FrameType]:
@@ -206,26 +184,19 @@ def _is_importing(frame: FrameType) -> bool:
 
 
 def _is_installed(path: str) -> bool:
-    """Whether a file belongs to the system, to Python or to an installed distribution."""
-    if path.startswith(tuple(folder.rstrip(os.sep) + os.sep for folder in _installed_folders())):
+    """Whether a file belongs to the system, to Python or to an installed distribution.
+
+    The folder of an imported package may be elsewhere, where it is installed so that its source can be edited.
+    """
+    if path.startswith(_installed_folders()):
         return True
-    tops = {name.partition(".")[0] for name in list(sys.modules)}.intersection(_distributed())
-    return any(path.startswith(folder) for top in tops for folder in _folders_of(top))
-
-
-@functools.cache
-def _distributed() -> frozenset[str]:
-    """Names of the packages that are installed."""
-    return frozenset(packages_distributions())
+    packages = [sys.modules[name] for name in _distributed() if name in sys.modules]
+    folders = [os.path.realpath(folder) for package in packages for folder in getattr(package, "__path__", ())]
+    return any(path.startswith(folder + os.sep) for folder in folders)
 
 
 @functools.cache
 def _installed_folders() -> tuple[str, ...]:
     folders = {*SYSTEM, sys.prefix, sys.base_prefix, site.getusersitepackages(), str(Path(fedgrid.__file__).parent)}
     folders |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return tuple({*folders, *map(os.path.realpath, folders)})
-
-
-def _folders_of(top: str) -> list[str]:
-    """The folders of an imported package, which may be installed where its source is edited."""
-    return [os.path.realpath(folder) + os.sep for folder in getattr(sys.modules[top], "__path__", ())]
+    return tuple(folder.rstrip(os.sep) + os.sep for folder in {*folders, *map(os.path.realpath, folders)})

@@ -43,10 +43,8 @@ def description(kind: str, reference: str) -> dict[str, Any]:
     return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
-@functools.cache
-def known_description(kind: str, reference: str) -> dict[str, Any]:
-    """As `description`, looked up once in a process: for what goes through many cells of components already planned."""
-    return description(kind, reference)
+known_description = functools.cache(description)
+"As `description`, looked up once in a process: for what goes through many cells of components already planned."
 
 
 def _fingerprint(kind: str, reference: str, module: str, file: Path | None) -> str:
@@ -75,24 +73,19 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
     Two files may each have their own ``helper.py`` beside them. Nothing is written, not even their bytecode.
     """
     what = f"{KINDS[kind]} '{reference}'"
-    reader, writer = os.pipe()  # what the file prints is none of the answer
-    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference, str(writer)]
-    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [writer]}
+    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference]
+    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
     try:
-        run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
+        run = subprocess.run(command, **apart, timeout=PATIENCE)
     except subprocess.TimeoutExpired as error:
         raise UserError(f"{what}: importing takes more than {PATIENCE} seconds") from error
-    finally:
-        os.close(writer)
-        with open(reader, encoding="utf-8") as file:
-            text = file.read()
     lines = [line for line in run.stderr.splitlines() if line.startswith(PREFIX)]
     if lines:
         raise UserError(lines[-1].removeprefix(PREFIX))
-    if run.returncode or not text:
+    if run.returncode or not run.stdout:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
         raise UserError(f"{what}: importing ended the process ({last})")
-    described: dict[str, Any] = json.loads(text)
+    described: dict[str, Any] = json.loads(run.stdout)
     return described
 
 
@@ -118,9 +111,9 @@ def _described_here(kind: str, reference: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    try:
-        described = _described_here(*sys.argv[1:3])
-        with open(int(sys.argv[3]), "w", encoding="utf-8") as answer:
-            json.dump(described, answer)
-    except UserError as error:
-        sys.exit(complain(error))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answer:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what the file prints is none of the answer
+        try:
+            json.dump(_described_here(*sys.argv[1:]), answer)
+        except UserError as error:
+            sys.exit(complain(error))

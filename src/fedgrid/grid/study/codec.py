@@ -83,7 +83,7 @@ class Shared:
         if number not in self.decoded:
             if not isinstance(number, int) or not 0 <= number < len(self.values):
                 raise Misfit(f"no shared value has the number {number!r}")
-            self.decoded[number] = _Decoder(self).decode_dataclass(kind, self.values[number])
+            self.decoded[number] = _decode_dataclass(kind, self.values[number], self)
         return self.decoded[number]
 
 
@@ -117,10 +117,7 @@ def decode(hint: type[Value], value: Any, path: str = "", shared: Shared | None 
 
     Raises `Misfit` for an unknown or missing key, for a value of another type, and for one outside its limits.
     """
-    try:
-        decoded: Value = _Decoder(shared).decode(hint, value)
-    except Misfit as error:
-        raise error.below(path) if path else error from None
+    decoded: Value = _inside(_decode, path, hint, value, shared) if path else _decode(hint, value, shared)
     return decoded
 
 
@@ -132,96 +129,92 @@ def _inside(function: Any, step: str | int, *arguments: Any) -> Any:
         raise error.below(step) from None
 
 
-class _Decoder:
-    """Decodes values of one file."""
+def _decode(hint: Any, value: Any, shared: Shared | None) -> Any:
+    """The value of a hint."""
+    if type(value) is hint:  # most values are texts and numbers
+        return value
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return value
+    if origin is Annotated:
+        decoded = _decode(arguments[0], value, shared)
+        _check_limits(value, arguments[1])
+        return decoded
+    if origin in (Union, UnionType):
+        return _decode_union(arguments, value, shared)
+    if not _fits(hint, value):
+        raise _of_another_type([hint], value)
+    if shared and origin in shared.kinds:
+        return shared.decode(origin, value.get(SHARED))
+    if is_dataclass(origin):
+        return _decode_dataclass(origin, value, shared)
+    if origin in SCALARS:
+        return value if value is None else origin(value)
+    if origin is Literal:
+        _check_limits(value, {"choices": arguments})
+        return value
+    if origin in LISTS:
+        entries = _decode_entries(origin, arguments, value, shared)
+        return tuple(entries) if origin is tuple else entries
+    return _decode_mapping(arguments, value, shared)
 
-    def __init__(self, shared: Shared | None):
-        self.shared = shared
 
-    def decode(self, hint: Any, value: Any) -> Any:
-        """The value of a hint."""
-        if type(value) is hint:  # most values are texts and numbers
-            return value
-        origin, arguments = get_origin(hint) or hint, get_args(hint)
-        if origin is Any:
-            return value
-        if origin is Annotated:
-            decoded = self.decode(arguments[0], value)
-            _check_limits(value, arguments[1])
-            return decoded
-        if origin in (Union, UnionType):
-            return self.decode_union(arguments, value)
-        if not _fits(hint, value):
-            raise _of_another_type([hint], value)
-        if self.shared and origin in self.shared.kinds:
-            return self.shared.decode(origin, value.get(SHARED))
-        if is_dataclass(origin):
-            return self.decode_dataclass(origin, value)
-        if origin in SCALARS:
-            return value if value is None else origin(value)
-        if origin is Literal:
-            _check_limits(value, {"choices": arguments})
-            return value
-        if origin is tuple and arguments and arguments[-1] is not ...:
-            return self.decode_tuple(arguments, value)
-        if origin in LISTS:
-            entries = self.decode_entries(arguments[0] if arguments else Any, value)
-            return tuple(entries) if origin is tuple else entries
-        return self.decode_mapping(arguments, value)
-
-    def decode_union(self, hints: Sequence[Any], value: Any) -> Any:
-        """The value by the first hint that it fits; errors are those of the first one of its type."""
-        errors = []
-        for hint in hints:
-            if _fits(hint, value):
-                try:
-                    return self.decode(hint, value)
-                except Misfit as error:
-                    errors.append(error)
-        raise errors[0] if errors else _of_another_type(hints, value)
-
-    def decode_dataclass(self, kind: Any, value: Mapping[Any, Any]) -> Any:
-        """The dataclass; one with `others`, a hint of its further keys, is open. `was` has keys of earlier versions."""
-        known, hints, others = keyed_fields(kind), field_hints(kind), getattr(kind, "others", None)
-        further = {key: part for key, part in value.items() if key not in known}
-        if further and others is None:
-            key = next(iter(further))
-            raise Misfit(f"unknown key '{key}'; {nearest(key, known, getattr(kind, 'was', None))}", key=key)
-        for key, field in known.items():
-            if key not in value and field.default is MISSING and field.default_factory is MISSING:
-                raise Misfit(f"the key '{key}' is missing")
-        decoded = {
-            field.name: _inside(self.decode_field, key, field, hints[field.name], value[key])
-            for key, field in known.items()
-            if key in value
-        }
-        self.decode_mapping(get_args(others), further)
-        raw = {name: value} if (name := _raw(kind)) else {}
-        return kind(**decoded, **raw)
-
-    def decode_field(self, field: Field[Any], hint: Any, value: Any) -> Any:
-        """The value of a field; its default may be outside its limits, such as an empty text where none is written."""
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        return default if type(value) is type(default) and value == default else self.decode(hint, value)
-
-    def decode_entries(self, hint: Any, value: Sequence[Any]) -> list[Any]:
-        return [_inside(self.decode, i, hint, part) for i, part in enumerate(value)]
-
-    def decode_tuple(self, hints: Sequence[Any], value: Sequence[Any]) -> tuple[Any, ...]:
-        if len(value) != len(hints):
-            raise Misfit(f"expected a list of {len(hints)}, got {list(value)!r}")
-        pairs = enumerate(zip(hints, value, strict=True))
-        return tuple(_inside(self.decode, i, hint, part) for i, (hint, part) in pairs)
-
-    def decode_mapping(self, hints: Sequence[Any], value: Mapping[Any, Any]) -> Mapping[str, Any]:
-        """The mapping; as it is where its values may be anything."""
-        key_hint, hint = hints or (str, Any)
-        for key in value:
+def _decode_union(hints: Sequence[Any], value: Any, shared: Shared | None) -> Any:
+    """The value by the first hint that it fits; errors are those of the first one of its type."""
+    errors = []
+    for hint in hints:
+        if _fits(hint, value):
             try:
-                self.decode(key_hint, _text(key))
+                return _decode(hint, value, shared)
             except Misfit as error:
-                raise Misfit(error.problem, key=key) from None
-        return value if hint is Any else {key: _inside(self.decode, key, hint, part) for key, part in value.items()}
+                errors.append(error)
+    raise errors[0] if errors else _of_another_type(hints, value)
+
+
+def _decode_dataclass(kind: Any, value: Mapping[Any, Any], shared: Shared | None) -> Any:
+    """The dataclass; one with `others`, a hint of its further keys, is open. `was` has keys of earlier versions."""
+    known, hints, others = keyed_fields(kind), field_hints(kind), getattr(kind, "others", None)
+    further = {key: part for key, part in value.items() if key not in known}
+    if further and others is None:
+        key = next(iter(further))
+        raise Misfit(f"unknown key '{key}'; {nearest(key, known, getattr(kind, 'was', None))}", key=key)
+    for key, field in known.items():
+        if key not in value and field.default is MISSING and field.default_factory is MISSING:
+            raise Misfit(f"the key '{key}' is missing")
+    decoded = {
+        field.name: _inside(_decode_field, key, field, hints[field.name], value[key], shared)
+        for key, field in known.items()
+        if key in value
+    }
+    _decode_mapping(get_args(others), further, shared)
+    raw = {name: value} if (name := _raw(kind)) else {}
+    return kind(**decoded, **raw)
+
+
+def _decode_field(field: Field[Any], hint: Any, value: Any, shared: Shared | None) -> Any:
+    """The value of a field; its default may be outside its limits, such as an empty text where none is written."""
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return default if type(value) is type(default) and value == default else _decode(hint, value, shared)
+
+
+def _decode_entries(origin: Any, hints: tuple[Any, ...], value: Sequence[Any], shared: Shared | None) -> list[Any]:
+    """The entries of a list, all of one hint, or of a tuple with a hint for each."""
+    if origin is not tuple or hints[-1:] in ((), (...,)):
+        hints = (hints or (Any,))[:1] * len(value)
+    if len(value) != len(hints):
+        raise Misfit(f"expected a list of {len(hints)}, got {list(value)!r}")
+    return [_inside(_decode, i, hint, part, shared) for i, (hint, part) in enumerate(zip(hints, value, strict=True))]
+
+
+def _decode_mapping(hints: Sequence[Any], value: Mapping[Any, Any], shared: Shared | None) -> Mapping[str, Any]:
+    """The mapping; as it is where its values may be anything."""
+    key_hint, hint = hints or (str, Any)
+    for key in value:
+        try:
+            _decode(key_hint, _text(key), shared)
+        except Misfit as error:
+            raise Misfit(error.problem, key=key) from None
+    return value if hint is Any else {key: _inside(_decode, key, hint, part, shared) for key, part in value.items()}
 
 
 def _fits(hint: Any, value: Any) -> bool:

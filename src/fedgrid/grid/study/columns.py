@@ -10,7 +10,6 @@ from fedgrid.files import path_of, slug
 from fedgrid.grid.study.configure import SOURCE, check_labels, configured_component, named_entries, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label
 from fedgrid.grid.study.model import DataEntry, Heterogeneity, Placed, Settings
-from fedgrid.grid.study.paths import input_path, with_input_path
 from fedgrid.grid.study.sections import Section, located
 from fedgrid.loading import names
 from fedgrid.partition.file import name_of
@@ -41,14 +40,13 @@ def _data_entry(entry: Section) -> Placed[DataEntry]:
         label = entry.get("label") or Path(name).stem
     elif name not in names("data"):
         with located(origin):
-            path = path_of(input_path(name, origin), "data")
+            path = path_of(origin.input_path(name), "data")
         if path.exists() or os.sep in name:
             label = entry.get("label") or path.stem
             kind = "table" if name.endswith(".parquet") or (path / "train.parquet").is_file() else "folder"
             parts = {"name": kind, "path": name}
             entry = entry | Section(parts, origin, dict.fromkeys(parts, origin))
-    entry = with_input_path(entry, "path")
-    component, _ = configured_component("data", entry - DATA_RESERVED)
+    component, _ = configured_component("data", entry.with_input_path("path") - DATA_RESERVED)
     return Placed(DataEntry(label, component, _backbone(entry)), entry.origin)
 
 
@@ -61,7 +59,7 @@ def _backbone(entry: Section) -> Settings | None:
         origin = entry.origins["features"]
         features = Section({} if features is True else {"backbone": features}, origin, {"backbone": origin})
     if features.get("weights") != HUB:
-        features = with_input_path(features, "weights")
+        features = features.with_input_path("weights")
     return settings_of(describe(Backbone), features)
 
 
@@ -76,7 +74,7 @@ def heterogeneities(study: Section) -> list[Placed[Heterogeneity]]:
 
 def _heterogeneity(entry: Section) -> Heterogeneity:
     """A kind of partition; its name in the store is made of the settings that always stand there, and unusual ones."""
-    entry = with_input_path(_published(entry), "path")
+    entry = _published(entry).with_input_path("path")
     kind, about = configured_component("partition", entry - {"label"}, key="partition")
     named, settings = about["facts"]["named"], kind.settings
     unusual = [p["name"] for p in about["parameters"] if settings[p["name"]] != p["default"]]

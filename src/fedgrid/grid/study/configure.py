@@ -7,7 +7,6 @@ from fedgrid.components import SettingError, identity, resolve
 from fedgrid.files import slug
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.model import Configured, Placed, Settings
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 
 SOURCE = ".py"
@@ -56,7 +55,7 @@ def configured_component(kind: str, entry: Section, key: str = "name") -> tuple[
 
 def reference_of(component: str, origin: Origin) -> str:
     """How the component that a study names at `origin` is found: a name, or the path of its file."""
-    return input_path(component, origin) if component.endswith(SOURCE) else component
+    return origin.input_path(component) if component.endswith(SOURCE) else component
 
 
 def named_entries(entries: Any, origin: Origin) -> list[Section]:

@@ -91,26 +91,20 @@ def _laid(name: str, study: Section, text: Section, scale: Section) -> LaidExper
     return LaidExperiment(
         id=name,
         about=scaled(experiment) | about | {"assumed": assumed},
-        parts=[_at(origin, part) for origin, part in parts],
+        parts=[Section(part, origin, part.origins) for origin, part in parts],
         added_rows=[sentence for pair in pairs for sentence in added_rows(*pair)],
         replaced=[setting for top in scales for part in (over, *overs) for setting in overridden(part, top)],
     )
 
 
-def _at(origin: Origin, part: Section) -> Section:
-    return Section(part, origin, part.origins)
-
-
 def _notices(experiments: list[LaidExperiment], scale: str) -> tuple[str, ...]:
     """What a reader of the file might not expect: rows that are added, and settings that the scale replaces."""
-    ids: dict[str, dict[str, None]] = {}
-    positions: dict[str, dict[str, None]] = {}
+    sentences = [sentence for experiment in experiments for sentence in experiment.added_rows]
+    replaced: dict[str, list[tuple[str, str]]] = {}
     for experiment in experiments:
         for name, origin in experiment.replaced:
-            ids.setdefault(name, {})[experiment.id] = None
-            positions.setdefault(name, {})[origin.position] = None
-    replaced = [
-        f"scale '{scale}' replaces {name} of {', '.join(ids[name])} (set in {', '.join(positions[name])})"
-        for name in ids
-    ]
-    return (*(sentence for experiment in experiments for sentence in experiment.added_rows), *replaced)
+            replaced.setdefault(name, []).append((experiment.id, origin.position))
+    for name, pairs in replaced.items():
+        ids, positions = (", ".join(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
+        sentences.append(f"scale '{scale}' replaces {name} of {ids} (set in {positions})")
+    return tuple(sentences)

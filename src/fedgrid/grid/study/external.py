@@ -16,7 +16,6 @@ from pathlib import Path
 from fedgrid.data.sources.digests import digest
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import path_of, read_csv
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Section, StudyError, located
 
 RESULTS = "results"
@@ -80,17 +79,15 @@ def is_external(entry: Section | None) -> bool:
 
 def external_row(label: str, entry: Section, position: int) -> ExternalRow:
     """The row that an entry describes; StudyError for keys that it may not have, and for a wrong file."""
-    origin = entry.origins[RESULTS]
+    origin, problem = entry.origins[RESULTS], f"a row with '{RESULTS}' is not trained here; it takes a title besides"
     for key in entry:
         if key not in ALLOWED or (key == "method" and entry[key] != label):
-            raise StudyError(
-                entry.origins[key], f"a row with '{RESULTS}' is not trained here; it takes a title besides"
-            )
+            raise StudyError(entry.origins[key], problem)
     with located(origin):
-        path = input_path(entry[RESULTS], origin)
-        read_scores(path_of(path, RESULTS))
-        title = entry.get("title", label)
-        return ExternalRow(label, title + MARK, path, digest(path_of(path, RESULTS)), position)
+        path = origin.input_path(entry[RESULTS])
+        file = path_of(path, RESULTS)
+        read_scores(file)
+        return ExternalRow(label, entry.get("title", label) + MARK, path, digest(file), position)
 
 
 def read_scores(file: Path) -> list[ExternalScore]:
@@ -145,16 +142,9 @@ def _score(values: Mapping[str, str], line: int, where: str) -> ExternalScore:
     for name in ("data", "heterogeneity"):
         if not values[name]:
             raise UserError(f"{where}: has no {name}")
-    return ExternalScore(
-        line,
-        values["data"],
-        values["heterogeneity"],
-        _whole(values["seed"], "seed", where),
-        _accuracy(values.get("mean", values.get("value", "")), where),
-        _whole(values["client"], "client", where) if "client" in values else None,
-        _whole(values["round"], "round", where) if "round" in values else None,
-        partition,
-    )
+    whole = {name: _whole(values[name], name, where) for name in ("seed", "client", "round") if name in values}
+    accuracy = _accuracy(values.get("mean", values.get("value", "")), where)
+    return ExternalScore(line, values["data"], values["heterogeneity"], value=accuracy, partition=partition, **whole)
 
 
 def _whole(text: str, name: str, where: str) -> int:
@@ -168,7 +158,7 @@ def _accuracy(text: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or not 0 <= value <= 1:
+    if not 0 <= value <= 1:
         hint = "; divide percentages by 100" if 1 < value <= 100 else ""
         raise UserError(f"{where}: '{text[:40]}' is not an accuracy, a number from 0 to 1{hint}")
     return value

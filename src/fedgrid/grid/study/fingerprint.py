@@ -65,9 +65,8 @@ def uncovered(module: str, file: Path) -> list[str]:
     for name, node in nodes.items():
         tops = {imported.partition(".")[0] for imported in node.imported} - {""}
         unknown = sorted(top for top in tops if not sources.file(top) and not is_installed(top))
-        flaws += [
-            f"{sources.file(name)}: the module {top} is neither beside it nor installed; {ADVICE}" for top in unknown
-        ]
+        where, what = f"{sources.file(name)}: the module", f"is neither beside it nor installed; {ADVICE}"
+        flaws += [f"{where} {top} {what}" for top in unknown]
     return flaws
 
 

@@ -3,40 +3,32 @@
 An open form may have further keys, such as settings of a component, which are checked against the component itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from fedgrid.components import LARGEST
 from fedgrid.grid.study.codec import KEY, RAW, Limits
-from fedgrid.grid.study.model import FULL, Presentation, Reading
-from fedgrid.grid.study.sections import Section
+from fedgrid.grid.study.model import FULL, Presentation, Reading, Seeds, Settings
+from fedgrid.grid.study.sections import Section, StudyError
 from fedgrid.settings import ARTIFACTS
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 ONE_LINE = r"[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"
 WAS = {"keep": "artifacts"}
 "Keys of earlier versions, each with its name now."
-Settings = Mapping[str, Any]
 FORM = "letters, digits, '_', '.' and '-'"
 Id = Annotated[str, Limits(pattern=NAME, form=FORM, longest=100)]
 StudyName = Annotated[str, Limits(pattern=f"(?!store$){NAME}", form=f"{FORM}, and not store", longest=100)]
 ScaleName = Annotated[str, Limits(pattern=f"(?!{FULL}$){NAME}", form=f"{FORM}, and not {FULL}", longest=100)]
-Folder = Annotated[
-    str,
-    Limits(
-        filled=True,
-        longest=1000,
-        pattern="[^{}]*",
-        form="a path without braces, which Snakemake would take for wildcards",
-    ),
-]
+NO_BRACES = "a path without braces, which Snakemake would take for wildcards"
+Folder = Annotated[str, Limits(filled=True, longest=1000, pattern="[^{}]*", form=NO_BRACES)]
 Filled = Annotated[str, Limits(filled=True)]
 Texts = Filled | Annotated[list[Filled], Limits(filled=True)]
 Label = Annotated[str, Limits(filled=True, longest=100, pattern=ONE_LINE, form="a text of one line")]
 Positive = Annotated[int, Limits(low=1)]
 Seed = Annotated[int, Limits(low=0, high=LARGEST)]
-Seeds = Annotated[list[Seed], Limits(filled=True, unique=True)]
+SeedList = Annotated[list[Seed], Limits(filled=True, unique=True)]
 Artifacts = Annotated[list[Annotated[str, Limits(choices=tuple(ARTIFACTS))]], Limits(unique=True)]
 
 
@@ -82,7 +74,7 @@ class Search(Open):
     """Settings with the values to choose from on validation images; or switched off."""
 
     grid: Annotated[Settings, Limits(filled=True)] | None = None
-    seeds: Seeds | None = None
+    seeds: SeedList | None = None
     rungs: Annotated[list[Positive], Limits(filled=True, unique=True)] | None = None
 
 
@@ -139,7 +131,7 @@ class Cells:
 class ScaledExperiment(Cells):
     """What a scale says of an experiment."""
 
-    seeds: Seeds = field(default_factory=list)
+    seeds: SeedList = field(default_factory=list)
     report: Settings = field(default_factory=dict)
     cells: list[Cells] = field(default_factory=list)
 
@@ -148,7 +140,7 @@ class ScaledExperiment(Cells):
 class Scale(Cells):
     """A study's scale, laid over all of it."""
 
-    seeds: Seeds = field(default_factory=list)
+    seeds: SeedList = field(default_factory=list)
     report: Settings = field(default_factory=dict)
     only: Annotated[list[str], Limits(filled=True)] = field(default_factory=list)
     "Experiments that this scale has."
@@ -171,13 +163,26 @@ class Protocol(Open):
     model: str | Model = "mlp"
     training: Section = field(default_factory=Section)
     search: SearchOrNot = False
-    seeds: Seeds = field(default_factory=lambda: [0])
+    seeds: SeedList = field(default_factory=lambda: [0])
     partition_seed: Seed | None = None
     "One partition for all seeds; None: each seed has its own."
     train_seed: Seed | None = None
     "One seed of training for all partitions."
     artifacts: Artifacts = field(default_factory=list)
     report: Reading = field(default_factory=Reading)
+
+    @property
+    def table_seeds(self) -> list[Seeds]:
+        """The seeds of the tables; StudyError where all of them would give the same run."""
+        if len(self.seeds) > 1 and self.partition_seed is not None and self.train_seed is not None:
+            problem = "with both partition_seed and train_seed fixed, all seeds would give the same run"
+            raise StudyError(self.section.origin_of("seeds"), problem)
+        return self.with_fixed(self.seeds)
+
+    def with_fixed(self, seeds: Sequence[int]) -> list[Seeds]:
+        """Each seed with those of the partition and of training that follow from it, or that are held fixed."""
+        partition, train = self.partition_seed, self.train_seed
+        return [(seed, seed if partition is None else partition, seed if train is None else train) for seed in seeds]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ digest is not listed counts as what it is: nobody vouches for it.
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,13 @@ def units(sources: Sources) -> list[str]:
 
 def code_of(unit: str, sources: Sources) -> dict[str, str]:
     """The code of a unit. That of a method leaves out what the engine has, with which it always runs."""
-    covered = sources.closure([ENGINE]) if _is_below(unit, METHODS) else {}
+    covered = sources.closure([ENGINE]) if f"{unit}.".startswith(f"{METHODS}.") else {}
     return {name: node.digest for name, node in sources.closure([unit]).items() if name not in covered}
 
 
-def unlisted(sources: Sources) -> dict[str, dict[str, str]]:
-    """The units whose code nobody vouches for, with that code."""
-    codes = {unit: code_of(unit, sources) for unit in units(sources)}
+def unlisted(sources: Sources, among: Container[str] | None = None) -> dict[str, dict[str, str]]:
+    """The units, all or those `among` some names, whose code nobody vouches for, with that code."""
+    codes = {unit: code_of(unit, sources) for unit in units(sources) if among is None or unit in among}
     return {unit: code for unit, code in codes.items() if not is_listed(unit, code)}
 
 
@@ -53,10 +53,8 @@ def is_listed(unit: str, code: Code) -> bool:
 
 def edited(entries: Iterable[str], sources: Sources) -> set[str]:
     """Of modules and all that they import, the units that nobody vouches for, as far down as they can be told."""
-    reached = {*sources.closure(entries)} & {*units(sources)}
-    codes = {unit: code_of(unit, sources) for unit in reached}
-    unknown = {unit: {*code} for unit, code in codes.items() if not is_listed(unit, code)}
-    return {unit for unit, modules in unknown.items() if not modules & {*unknown} - {unit}}
+    unknown = unlisted(sources, sources.closure(entries))
+    return {unit for unit, code in unknown.items() if not code.keys() & unknown.keys() - {unit}}
 
 
 def identity_of(entries: Iterable[str], sources: Sources) -> dict[str, str]:
@@ -74,10 +72,6 @@ def identity_of(entries: Iterable[str], sources: Sources) -> dict[str, str]:
 def _identity(unit: str, sources: Sources) -> Code:
     code = code_of(unit, sources)
     return _identities().get(unit, {}).get(digest(code), code)
-
-
-def _is_below(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
 
 
 @functools.cache

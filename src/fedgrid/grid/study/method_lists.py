@@ -14,7 +14,6 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.files import path_of
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.external import is_external
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
 from fedgrid.grid.study.validation import check_rows
 from fedgrid.grid.study.yaml_file import read_rows
@@ -41,35 +40,24 @@ class Listed:
     files: int
     "Files that include one another on the way to the entry."
 
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """What is named outranks a member of a family, and the study outranks what it includes."""
-        return not self.origin.word, -self.files
 
-
-def listed_rows(methods: Methods, origin: Origin, known: Mapping[str, Section | None] | None = None) -> list[Listed]:
+def listed_rows(
+    methods: Methods, origin: Origin, known: Mapping[str, Section | None] | None = None, files: tuple[Path, ...] = ()
+) -> Iterator[Listed]:
     """The rows that `methods`, written at `origin`, stands for, in the order of its entries; a row may come again.
 
-    Members of a family come by name. Families are of all methods or, where rows are `known`, of those of them. Raises
-    StudyError for an unknown family, for a name that comes twice, and for a file that is missing or includes itself.
+    Members of a family come by name. Families are of all methods or, where rows are `known`, of those of them; `files`
+    include one another. Raises StudyError for an unknown family, for a name that comes twice, and for a file that is
+    missing or includes itself.
     """
     rows: Mapping[str, Section | None] = dict.fromkeys(names("methods")) if known is None else known
-    return list(_listed(methods, origin, rows, ()))
-
-
-def _listed(
-    methods: Methods, origin: Origin, rows: Mapping[str, Section | None], files: tuple[Path, ...]
-) -> Iterator[Listed]:
     named: set[str] = set()
     for label, settings, entry_origin in _entries(methods, origin):
         if label == INCLUDE and isinstance(settings, str):
             yield from _included(settings, entry_origin, rows, files)
         elif settings is None and label.split()[:1] == [ALL]:
-            family = label.partition(ALL)[2].strip()
-            yield from (
-                Listed(member, None, replace(entry_origin, word=label), len(files))
-                for member in _members(family, rows, entry_origin)
-            )
+            for member in _members(label.partition(ALL)[2].strip(), rows, entry_origin):
+                yield Listed(member, None, replace(entry_origin, word=label), len(files))
         elif label in named:
             raise StudyError(entry_origin, f"duplicate row '{label}'")
         else:
@@ -93,14 +81,14 @@ def _included(
 ) -> Iterator[Listed]:
     """The rows of another file, whose name counts from the folder of the file that names it."""
     with located(origin):
-        file = path_of(input_path(name, origin), INCLUDE)
+        file = path_of(origin.input_path(name), INCLUDE)
         if file.resolve() in files:
             raise UserError(f"{file} includes itself")
         if not file.is_file():
             raise UserError(f"there is no file {file}")
     methods = read_rows(file)
     check_rows(methods)
-    yield from _listed(methods, methods.origin, rows, (*files, file.resolve()))
+    yield from listed_rows(methods, methods.origin, rows, (*files, file.resolve()))
 
 
 def _members(family: str, rows: Mapping[str, Section | None], origin: Origin) -> list[str]:
@@ -109,7 +97,8 @@ def _members(family: str, rows: Mapping[str, Section | None], origin: Origin) ->
         return list(rows)
     rows = {label: row for label, row in rows.items() if not is_external(row)}
     with located(origin):
-        facts = {label: description("methods", _method(label, row))["facts"] for label, row in rows.items()}
+        methods = {label: str(row.get("method", label) if row else label) for label, row in rows.items()}
+        facts = {label: description("methods", method)["facts"] for label, method in methods.items()}
     belongs = KINDS.get(family) or (lambda of_method: _begins(of_method["family"], family))
     members = [label for label in rows if belongs(facts[label])]
     if not members and family in KINDS:
@@ -124,11 +113,6 @@ def _members(family: str, rows: Mapping[str, Section | None], origin: Origin) ->
 def group(family: str) -> str:
     """The group of methods that a family belongs to: its words up to a colon or a comma."""
     return re.split("[,:]", family)[0]
-
-
-def _method(label: str, row: Section | None) -> str:
-    """The method of a row: the one that it is called like, unless it names one."""
-    return str(row["method"]) if row and "method" in row else label
 
 
 def _begins(text: str, words: str) -> bool:

@@ -1,6 +1,6 @@
 """A study as it is parsed: its experiments, each with parts of rows, data, kinds of heterogeneity, model and seeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -119,16 +119,15 @@ class ModelEntry:
     "Of the data that it is for; none: of images alone."
 
 
+POINTS = ("paper", "global", "received", "adapted", "trained", "validated")
+"Points of a round at which cells are read, that of the method's paper first."
+
+
 @dataclass(frozen=True)
 class Reading:
     """How cells are read: the point of a round, and the rounds."""
 
-    score: Annotated[
-        str,
-        Limits(
-            choices=("paper", "global", "received", "adapted", "trained", "validated"), was_choice={"main": "paper"}
-        ),
-    ] = "paper"
+    score: Annotated[str, Limits(choices=POINTS, was_choice={"main": "paper"})] = "paper"
     at: Annotated[str, Limits(choices=("last", "last5", "validation"))] = "last"
 
 
@@ -136,7 +135,7 @@ class Reading:
 class SearchedRow:
     """A row some of whose settings are chosen by a search: the row at each point of its grid."""
 
-    points: list[tuple[Settings, MethodRow]]
+    points: Sequence[tuple[Settings, MethodRow]]
     "The settings of each point by name, as in ``training.lr``, and the row with them; in the order of the grid."
     seeds: list[Seeds]
     "Those of the search, none of which is one of the table's."
@@ -200,19 +199,18 @@ class About(Presentation):
     train_seed: int | None = None
 
 
-@dataclass(frozen=True)
-class ParsedExperiment:
-    """An experiment, every component with all its settings."""
+@dataclass(frozen=True, kw_only=True)
+class ExperimentSettings:
+    """What a study says of an experiment beside its cells; the same before and after planning."""
 
     id: str
     "Empty for a study without experiments."
     about: About
-    parts: list[Part]
-    published: list[dict[str, str]]
+    published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
-    published_elsewhere: list[dict[str, str]]
+    published_elsewhere: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints of other experiments; claims may be about several."
-    listed: list[MethodRow]
+    listed: list[MethodRow] = field(default_factory=list)
     "Its rows where it has no cells, only a table of settings."
 
 
@@ -236,12 +234,3 @@ class StudySettings:
     "Of all experiments: setting → why this value, where the paper does not say."
     notices: tuple[str, ...] = ()
     "What a reader of the study's file might not expect, each in one sentence."
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParsedStudy(StudySettings):
-    """A study of one YAML file, at one scale."""
-
-    experiments: list[ParsedExperiment]
-    only: tuple[str, ...] = ()
-    "Experiments to run; empty: all."

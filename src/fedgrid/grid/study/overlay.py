@@ -1,6 +1,7 @@
 """Partial studies: how one is laid over another, and which rows and settings change without a reader expecting it."""
 
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 from fedgrid.errors import nearest
@@ -42,10 +43,7 @@ def _lay_value(base: Any, over: Any, origin: Origin) -> Any:
     if isinstance(base, Entries):
         if any(key in over for key in NAMING):
             return Entries([over], origin)
-        pairs = zip(base, base.origins, strict=True)
-        return Entries(
-            [_lay_value(entry, over, origin_of_entry) for entry, origin_of_entry in pairs], origin, base.origins
-        )
+        return Entries(map(_lay_value, base, repeat(over), base.origins), origin, base.origins)
     if isinstance(base, str):
         base = Section({"name": base}, origin, {"name": origin})
     return lay(base, over) if isinstance(base, Section) and not _names_another(base, over) else over
@@ -67,10 +65,11 @@ def rows_by_label(methods: Methods, origin: Origin, known: Mapping[str, Section 
 
     Those of a file are laid over by those of what includes it; a row that is named needs no member of a family.
     """
-    listed = listed_rows(methods, origin, known)
+    listed = list(listed_rows(methods, origin, known))
     rows: dict[str, Section | None] = dict.fromkeys(row.label for row in listed)
     origins: dict[str, Origin] = {}
-    for row in sorted(listed, key=lambda row: row.rank):
+    # what is named outranks a member of a family, and the study outranks what it includes
+    for row in sorted(listed, key=lambda row: (not row.origin.word, -row.files)):
         rows[row.label] = _lay_row(row.label, rows[row.label], row.settings, row.origin)
         origins[row.label] = row.origin
     return Section(rows, origin, origins)

@@ -8,10 +8,11 @@ import dataclasses
 import inspect
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from fedgrid.grid.study.sources import assigned_names, is_ours
 from fedgrid.loading import KINDS
 
 ENGINES_OWN = {
@@ -32,7 +33,8 @@ CALLER = {"methods": "the engine", "models": "the engine", "partition": "fedgrid
 def hidden_engine_names(file: Path) -> list[str]:
     """Where the classes of a method's file define one of `ENGINES_OWN`: file, line, and what to do."""
     tree = ast.parse(file.read_bytes(), filename=str(file))
-    own = {alias.asname or alias.name for alias in _imported_from_fedgrid(tree)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and is_ours(node.module or "")]
+    own = {alias.asname or alias.name for node in imports for alias in node.names}
     flaws = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and own.intersection(ast.unparse(base) for base in node.bases):
@@ -44,18 +46,11 @@ def hidden_engine_names(file: Path) -> list[str]:
     return flaws
 
 
-def _imported_from_fedgrid(tree: ast.Module) -> Iterator[ast.alias]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "fedgrid":
-            yield from node.names
-
-
 def _names(statement: ast.stmt) -> set[str]:
     """What a statement in the body of a class defines."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
-    targets = [*getattr(statement, "targets", []), *filter(None, [getattr(statement, "target", None)])]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+    return assigned_names(statement)
 
 
 def misfit(component: type, kind: str) -> str:
@@ -100,7 +95,8 @@ def _flaw(cls: Any, base: type, kind: str, name: str) -> str:
     if not inspect.isfunction(value):
         return f"'{name}' is no function, but {what}; rename it"
     parameters = _parameters(value)
-    if parameters == wanted or _takes_any(value, wanted, parameters):
+    takes_rest = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(value).parameters.values())
+    if parameters == wanted or (takes_rest and parameters == wanted[: len(parameters)]):
         return ""
     mend = "rename it if it is a helper, or give it these parameters under these names"
     return f"'{name}({', '.join(parameters)})' {what}; {mend}"
@@ -110,12 +106,6 @@ def _parameters(function: Any) -> list[str]:
     """The names of a function's parameters that a caller has to give."""
     given = (p for p in inspect.signature(function).parameters.values() if p.default is p.empty)
     return [p.name for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-
-
-def _takes_any(function: Any, wanted: list[str], parameters: list[str]) -> bool:
-    """Whether a function takes the first of the wanted parameters by name and all others as ``*rest``."""
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
-    return inspect.Parameter.VAR_POSITIONAL in kinds and parameters == wanted[: len(parameters)]
 
 
 def _line(cls: type, name: str) -> int:

@@ -5,8 +5,8 @@ The change would be part of no key but its own. A component has its own way by a
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -24,6 +24,7 @@ LAZY = frozenset(
 "Attributes that Python makes when they are first used."
 OF_SWITCHES = frozenset(("Storage",))
 "Names of torch that it binds anew when the default dtype is set."
+DESCRIPTORS = (staticmethod, classmethod, property)
 ABSENT = object()
 Names = dict[str, Any]
 
@@ -33,18 +34,17 @@ def _settings() -> dict[str, Any]:
     torch: Any = sys.modules.get(TORCH)
     if torch is None:
         return {}
-    read: dict[str, Callable[[], Any]] = {
-        "the default dtype": torch.get_default_dtype,
-        "the default device": torch.get_default_device,
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-        "whether gradients are recorded": torch.is_grad_enabled,
-        "the precision of float32 products": torch.get_float32_matmul_precision,
-        "the number of threads": torch.get_num_threads,
-        "torch.backends.cudnn.deterministic": lambda: torch.backends.cudnn.deterministic,
-        "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
-        "torch.backends.cudnn.allow_tf32": lambda: torch.backends.cudnn.allow_tf32,
+    return {
+        "the default dtype": torch.get_default_dtype(),
+        "the default device": torch.get_default_device(),
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "whether gradients are recorded": torch.is_grad_enabled(),
+        "the precision of float32 products": torch.get_float32_matmul_precision(),
+        "the number of threads": torch.get_num_threads(),
+        "torch.backends.cudnn.deterministic": torch.backends.cudnn.deterministic,
+        "torch.backends.cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "torch.backends.cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
     }
-    return {name: value() for name, value in read.items()}
 
 
 class Shared:
@@ -53,7 +53,9 @@ class Shared:
     def __init__(self) -> None:
         self.settings = _settings()
         self.holders = {name: (holder, _counted(name, holder)) for name, holder in _holders()}
-        self.functions = {function: _inside(function) for _, names in self.holders.values() for function in _own(names)}
+        values = [value for _, names in self.holders.values() for value in names.values()]
+        functions = [value for value in values if isinstance(value, FunctionType) and _package(value) == OURS]
+        self.functions = {function: _inside(function) for function in functions}
 
     def changes(self) -> list[str]:
         """Names of what has been replaced, added or removed since, by other code than that of installed libraries."""
@@ -99,12 +101,8 @@ def _counted(name: str, holder: ModuleType | type) -> Names:
         if attribute not in LAZY
         and (ours or attribute not in OF_SWITCHES)
         and not isinstance(value, ModuleType)
-        and (_is_code(value) or (ours and not attribute.startswith("_")))
+        and (callable(value) or isinstance(value, DESCRIPTORS) or (ours and not attribute.startswith("_")))
     }
-
-
-def _is_code(value: Any) -> bool:
-    return callable(value) or isinstance(value, staticmethod | classmethod | property)
 
 
 def _differing(before: Names, now: Names) -> Iterator[str]:
@@ -121,7 +119,8 @@ def _is_of_library(value: Any) -> bool:
     if _package(value) in (OURS, TORCH):
         return False
     function = getattr(value, "__func__", getattr(value, "fget", value))
-    file = getattr(getattr(function, "__code__", None), "co_filename", "") or _file_of(value)
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    file = getattr(getattr(function, "__code__", None), "co_filename", "") or getattr(module, "__file__", None) or ""
     return "site-packages" in file or "dist-packages" in file or file.startswith(sys.base_prefix)
 
 
@@ -129,28 +128,8 @@ def _package(value: Any) -> str:
     return str(getattr(value, "__module__", None) or type(value).__module__).partition(".")[0]
 
 
-def _file_of(value: Any) -> str:
-    module = sys.modules.get(getattr(value, "__module__", None) or "")
-    return getattr(module, "__file__", None) or ""
-
-
-def _own(names: Mapping[str, Any]) -> Iterator[FunctionType]:
-    for value in names.values():
-        if isinstance(value, FunctionType) and _package(value) == OURS:
-            yield value
-
-
 def _inside(function: FunctionType) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, str(function.__kwdefaults__)
-
-
-@contextmanager
-def refusing_patches(what: str, module: str, file: Path) -> Iterator[None]:
-    """Within it the component of `module` in `file` is imported; UserError, which begins with `what`, for a change."""
-    import_shared(module, file)
-    shared = Shared()
-    yield
-    refuse_changes(what, shared.changes())
 
 
 def import_shared(module: str, file: Path) -> None:
@@ -161,6 +140,6 @@ def import_shared(module: str, file: Path) -> None:
 
 
 def refuse_changes(what: str, changes: list[str]) -> None:
-    """Raises UserError where there are changes."""
+    """Raises UserError, which begins with `what` made the changes, where there are any."""
     if changes:
         raise UserError(f"{what} changes {changes[0]}, {ADVICE}")

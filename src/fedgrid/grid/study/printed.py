@@ -2,7 +2,6 @@
 
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import path_of, read_csv
-from fedgrid.grid.study.paths import with_input_path
 from fedgrid.grid.study.sections import Section, StudyError, located
 
 COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
@@ -28,7 +27,7 @@ def printed_numbers(study: Section) -> dict[str, list[dict[str, str]]]:
 
 def printed_file(study: Section) -> str:
     """The path of the study's file of printed numbers from the working folder; empty where it names none."""
-    return str(with_input_path(study, "published").get("published", ""))
+    return str(study.with_input_path("published").get("published", ""))
 
 
 def read_printed(text: str) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ this look such code would run or fail depending on the machine.
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,35 +28,33 @@ Function: TypeAlias = ast.FunctionDef | ast.Lambda
 
 def impure(file: Path, kind: str = "methods") -> list[str]:
     """Where functions that the engine calls for one client read the value of a tensor: file, line, and what to do."""
-    look = _Look(ast.parse(file.read_bytes(), filename=str(file)), ENTRIES.get(kind, ()), TAKING.get(kind, ()))
-    look.run()
-    flaws = sorted(look.flaws)
-    return [
-        f"{file}, line {line}: `{text}` in {where} reads the value of a tensor; {ADVICE}" for line, where, text in flaws
-    ]
+    look = _Look(ast.parse(file.read_bytes(), filename=str(file)))
+    look.run(ENTRIES.get(kind, ()), TAKING.get(kind, ()))
+    what = f"reads the value of a tensor; {ADVICE}"
+    return [f"{file}, line {line}: `{text}` in {where} {what}" for line, where, text in sorted(look.flaws)]
 
 
 class _Look:
     """A look at all functions of a module that run for one client."""
 
-    def __init__(self, tree: ast.Module, entries: Collection[str], taking: Collection[str]):
-        self.tree, self.entries, self.taking = tree, entries, taking
+    def __init__(self, tree: ast.Module):
+        self.tree = tree
         self.functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self.visited: set[tuple[Function, frozenset[str]]] = set()
         self.flaws: set[tuple[int, str, str]] = set()
         "Line, function and expression."
 
-    def run(self) -> None:
-        """Looks at the entries, and at what is given to functions of `fed`."""
+    def run(self, entries: Collection[str], taking: Collection[str]) -> None:
+        """Looks at the entries, and at what is given to the functions `taking` others."""
+        functions: list[Function] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ClassDef) and node.bases:
-                for statement in node.body:
-                    if isinstance(statement, ast.FunctionDef) and statement.name in self.entries:
-                        self._visit_with_all(statement)
-            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in self.taking:
-                for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                    for function in self._values(argument):
-                        self._visit_with_all(function)
+                functions += [s for s in node.body if isinstance(s, ast.FunctionDef) and s.name in entries]
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in taking:
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                functions += [function for argument in arguments for function in self._values(argument)]
+        for function in functions:
+            self._visit(function, _parameters(function))
 
     def _values(self, node: ast.AST) -> Iterator[Function]:
         """The functions of this module that an expression names or holds without calling them."""
@@ -74,10 +72,7 @@ class _Look:
         own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
         return self.functions.get(node.attr) if own and isinstance(node, ast.Attribute) else None
 
-    def _visit_with_all(self, function: Function) -> None:
-        self._visit(function, frozenset(_parameters(function)))
-
-    def _visit(self, function: Function, varying: Set[str]) -> None:
+    def _visit(self, function: Function, varying: Collection[str]) -> None:
         """Looks at a function whose parameters `varying` hold values of one client."""
         key = function, frozenset(varying)
         if key in self.visited:
@@ -102,26 +97,24 @@ class _Look:
     def _follow(self, call: ast.Call, names: Set[str]) -> None:
         """Looks at the function that is called, and at functions that are handed to others such as torch.func.grad."""
         if (function := self._named(call.func)) is not None:
-            self._visit(function, _bound(function, call, lambda value: _varies(value, names)))
+            self._visit(function, _bound(function, call, names))
         for argument in call.args:
             if (handed := self._named(argument)) is not None:
-                self._visit_with_all(handed)
+                self._visit(handed, _parameters(handed))
 
 
 def _parameters(function: Function) -> list[str]:
-    arguments = function.args
-    rest = filter(None, (arguments.vararg, arguments.kwarg))
-    named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return [a.arg for a in (*named, *rest) if a.arg != "self"]
+    parameters = [node for node in ast.iter_child_nodes(function.args) if isinstance(node, ast.arg)]
+    return [parameter.arg for parameter in parameters if parameter.arg != "self"]
 
 
-def _bound(function: Function, call: ast.Call, varies: Callable[[ast.expr], bool]) -> set[str]:
+def _bound(function: Function, call: ast.Call, names: Set[str]) -> Collection[str]:
     """The parameters that a call gives values of one client."""
     parameters = _parameters(function)
     if any(isinstance(value, ast.Starred) for value in call.args) or any(k.arg is None for k in call.keywords):
-        return set(parameters)
+        return parameters
     given = [*zip(parameters, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
-    return {name for name, value in given if varies(value)}
+    return {name for name, value in given if _varies(value, names)}
 
 
 def _varying_names(function: Function, names: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Parses a study: from the values of its YAML to one typed study, every component with all its settings."""
+"""Parses a study: from the values of its YAML to typed settings and parts, every component with all its settings."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,18 @@ from fedgrid.grid.study.experiments import LaidExperiment, lay_experiments
 from fedgrid.grid.study.forms import Protocol, StudyFile
 from fedgrid.grid.study.model import (
     About,
+    ExperimentSettings,
     Heterogeneity,
     MethodRow,
     ModelEntry,
-    ParsedExperiment,
-    ParsedStudy,
     Part,
     Placed,
+    StudySettings,
     printed_names,
 )
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.printed import printed_file, printed_numbers
 from fedgrid.grid.study.rows import method_rows
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
-from fedgrid.grid.study.seeds import table_seeds
 from fedgrid.grid.study.shown import Shown
 from fedgrid.grid.study.validation import study_file, typed
 from fedgrid.settings import Compute
@@ -36,8 +34,8 @@ NEW_CLIENTS = "new_clients"
 "A table, and the setting of training that it needs."
 
 
-def parse(study: Section) -> ParsedStudy:
-    """A study with all its experiments, at the scale that it asks for; StudyError for any mistake.
+def parse(study: Section) -> tuple[StudySettings, list[tuple[ExperimentSettings, list[Part]]]]:
+    """A study and all its experiments with their parts, at the scale that it asks for; StudyError for any mistake.
 
     Writes nothing: a study may be looked at while a run is going, and where nothing can be written.
     """
@@ -45,8 +43,8 @@ def parse(study: Section) -> ParsedStudy:
     laid, notices = lay_experiments(file)
     printed = printed_numbers(file.section)
     experiments = [_experiment(experiment, printed) for experiment in laid]
-    left_out = dict.fromkeys(notice for one in experiments for part in one.parts for notice in part.notices)
-    return ParsedStudy(
+    left_out = dict.fromkeys(notice for _, parts in experiments for part in parts for notice in part.notices)
+    settings = StudySettings(
         name=file.name,
         title=file.title,
         results=_results(file.results, file.section.origin_of("results")),
@@ -57,33 +55,23 @@ def parse(study: Section) -> ParsedStudy:
         published=printed_file(file.section),
         assumed=file.assumed,
         notices=(*notices, *left_out),
-        experiments=experiments,
-        only=_chosen(file, [experiment.id for experiment in laid]),
     )
+    return settings, experiments
 
 
-def _experiment(laid: LaidExperiment, printed: dict[str, list[dict[str, str]]]) -> ParsedExperiment:
+def _experiment(
+    laid: LaidExperiment, printed: dict[str, list[dict[str, str]]]
+) -> tuple[ExperimentSettings, list[Part]]:
     listed = [] if laid.parts else [row.value for row in method_rows(typed(Protocol, laid.about)).rows]
     parts = [_part(typed(forms.Part, part)) for part in laid.parts]
     external = [row.value for part in parts for row in part.external]
     rows = [*listed, *(row.value for part in parts for row in part.rows)]
     about = typed(About, laid.about)
     _check_shown(about.show or (), rows, [row.title for row in external])
-    elsewhere = [row for id, rows in printed.items() if id != laid.id and about.claims for row in rows]
-    return ParsedExperiment(laid.id, about, parts, printed.get(laid.id, []), elsewhere, listed)
-
-
-def _chosen(study: StudyFile, ids: Sequence[str]) -> tuple[str, ...]:
-    """The experiments that a study's `only` asks for, of all `ids`; a text may hold several, with commas."""
-    if not study.only:
-        return ()
-    names = [name.strip() for name in study.only.split(",")] if isinstance(study.only, str) else study.only
-    if ids == [""]:
-        raise StudyError(study.section.origins["only"], "the study has no experiments to choose from")
-    for name in names:
-        if name not in ids:
-            raise StudyError(study.section.origins["only"], f"no experiment '{name}'; {nearest(name, ids)}")
-    return tuple(name for name in ids if name in names)
+    others = [row for id, rows in printed.items() if id != laid.id and about.claims for row in rows]
+    own = printed.get(laid.id, [])
+    settings = ExperimentSettings(id=laid.id, about=about, published=own, published_elsewhere=others, listed=listed)
+    return settings, parts
 
 
 def _check_shown(show: Sequence[Shown], rows: Sequence[MethodRow], external: Sequence[str]) -> None:
@@ -109,7 +97,7 @@ def _part(part: forms.Part) -> Part:
         data=data_entries(section),
         heterogeneity=dealt,
         model=_model(part),
-        seeds=table_seeds(part),
+        seeds=part.table_seeds,
         reading=Placed(part.report, section.origin_of("report")),
         artifacts=tuple(part.artifacts),
         notices=[*methods.notices, *_untried(methods.trying, dealt)],
@@ -134,7 +122,7 @@ def _data_root(study: StudyFile) -> Path | None:
     if not folder:
         return None
     with located(origin):
-        root = path_of(input_path(folder, origin), origin.key)
+        root = path_of(origin.input_path(folder), origin.key)
     if not root.is_dir():
         raise StudyError(origin, f"there is no folder {folder}")
     return root

@@ -1,7 +1,6 @@
 """The rows of a study: its methods, one for each value of a list."""
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fedgrid.components import describe
@@ -12,7 +11,7 @@ from fedgrid.grid.study.external import RESULTS, ExternalRow, external_row, is_e
 from fedgrid.grid.study.forms import Protocol
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, SearchedRow, Settings
 from fedgrid.grid.study.overlay import named_row
-from fedgrid.grid.study.search import KEY, Searches, check_rungs
+from fedgrid.grid.study.search import KEY, Searches
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
@@ -67,22 +66,19 @@ def method_rows(study: Protocol) -> Rows:
     searches = Searches(study)
     for label, entry in _expanded(study.section["methods"]) if study.methods else []:
         if is_external(entry):
-            row = external_row(label, entry, len(parsed.rows) + len(parsed.external))
-            parsed.external.append(Placed(row, entry.origin))
+            position = len(parsed.rows) + len(parsed.external)
+            parsed.external.append(Placed(external_row(label, entry, position), entry.origin))
             continue
         with located(entry.origins["method"]):
             method = described(reference_of(entry["method"], entry.origins["method"]))
         try:
-            search = searches.of_row(label, entry, method)
-            points = [
-                (taken, _row(label, point, training, method, study.report))
-                for taken, point in (search.points(entry) if search else [({}, entry)])
-            ]
-            parsed.rows.append(Placed(points[0][1], entry.origin))
-            parsed.trying.extend([points[0][1].title] * method["facts"]["held_out"])
+            make_row = functools.partial(_row, label, common=training, about=method, reading=study.report)
+            search = searches.of_row(label, entry, method, make_row)
+            row = search.points[0][1] if search else make_row(entry)
+            parsed.rows.append(Placed(row, entry.origin))
+            parsed.trying.extend([row.title] * method["facts"]["held_out"])
             if search:
-                check_rungs(search, label, points[0][1].training.rounds)
-                parsed.searches[label] = SearchedRow(points, search.seeds, search.rungs, search.origin)
+                parsed.searches[label] = search
         except UnusableRate as error:
             if not entry.origin.word:
                 raise
@@ -119,26 +115,23 @@ def _row(label: str, entry: Section, common: Settings, about: Description, readi
     plain = label == about["name"] or label.endswith(SOURCE)
     title = entry.get("title") or (about["title"] if plain else label)
     component = configured(about, entry - RESERVED)
-    _check_plain_rates(entry.origin, component, about["facts"]["plain_rates"], training)
-    _check_products(entry.origin, component, about, training)
+    _check_rates(entry.origin, component, about["facts"], training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
     return MethodRow(label, title, component, training, about["facts"]["work"], score, at, Training(**common))
 
 
-def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[str], training: Training) -> None:
-    """Raises UnusableRate where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
-    if training.optimizer == "sgd" and not training.momentum:
-        return
+def _check_rates(origin: Origin, component: Configured, facts: Settings, training: Training) -> None:
+    """Raises UnusableRate where steps of plain SGD would take a rate that is meant for Adam or for momentum.
+
+    Also where a rate times another setting is not below the limit that the method states.
+    """
+    is_plain = training.optimizer == "sgd" and not training.momentum
     configured = "Adam" if training.optimizer == "adam" else f"a momentum of {training.momentum:g}"
-    for name in rates:
-        if component.settings[name] is None:
-            rate = f"the study's rate of {training.lr:g}, which is meant for {configured}"
-            raise UnusableRate(origin, f"plain SGD steps, for which {rate}, is not usable", name)
-
-
-def _check_products(origin: Origin, component: Configured, about: Description, training: Training) -> None:
-    """Raises UnusableRate where a rate times another setting is not below the limit that the method states."""
-    for name, other, limit in about["facts"]["product_limits"]:
+    for name in facts["plain_rates"]:
+        if component.settings[name] is None and not is_plain:
+            of_study = f"the study's rate of {training.lr:g}, which is meant for {configured}"
+            raise UnusableRate(origin, f"plain SGD steps, for which {of_study}, is not usable", name)
+    for name, other, limit in facts["product_limits"]:
         rate, factor = component.settings[name], component.settings[other]
         rate = training.lr if rate is None else rate
         if rate * factor >= limit:

@@ -4,8 +4,7 @@ Each of its keys but `grid`, `seeds` and `rungs` is a setting with a list of val
 study's search applies to every row that has the setting, a row's own is laid over it, and false switches it off.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from functools import reduce
 from typing import Any
 
@@ -15,10 +14,9 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import Description
 from fedgrid.grid.study.expansion import TRAINING, expand, leaves
 from fedgrid.grid.study.forms import Protocol
-from fedgrid.grid.study.model import Seeds, Settings
+from fedgrid.grid.study.model import MethodRow, SearchedRow, Seeds
 from fedgrid.grid.study.overlay import lay
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
-from fedgrid.grid.study.seeds import table_seeds, with_fixed
 from fedgrid.loading import names
 from fedgrid.settings import Training
 
@@ -26,40 +24,26 @@ KEY, GRID, SEEDS, RUNGS = "search", "grid", "seeds", "rungs"
 DEFAULT_SEEDS = (1000, 1001)
 "Seeds of a search that names none; studies that search the same then share its cells."
 TRAINING_SETTINGS = tuple(parameter["name"] for parameter in describe(Training)["parameters"])
-Point = tuple[Settings, Section]
-"The settings of a point by name, and the entry of the row with them."
-
-
-@dataclass(frozen=True)
-class RowSearch:
-    """The search that applies to a row."""
-
-    grid: Section
-    "Settings with their lists, in the form of a row: those of training below ``training``."
-    seeds: list[Seeds]
-    rungs: tuple[int, ...]
-    origin: Origin
-
-    def points(self, entry: Section) -> list[Point]:
-        """The row's entry at each point of the grid, whose first setting varies slowest."""
-        return [(taken, lay(entry, point)) for point, taken in expand(self.grid)]
 
 
 class Searches:
     """What a study searches; `unused` says at the end which of its settings no row has."""
 
     def __init__(self, study: Protocol):
-        self.study, self.of_study = study, _checked(study.section)
+        self.study, self.of_study = study, _search_in(study.section)
         self.applied: set[str] = set()
 
-    def of_row(self, label: str, entry: Section, method: Description) -> RowSearch | None:
+    def of_row(
+        self, label: str, entry: Section, method: Description, make_row: Callable[[Section], MethodRow]
+    ) -> SearchedRow | None:
         """The search of a row with this `entry`, of a method; None where it has no setting that is searched.
 
-        Raises StudyError for an unknown setting, one that is no list of values, or one that the row itself sets.
+        `make_row` is called with the entry at each point of the grid, whose first setting varies slowest. Raises
+        StudyError for an unknown setting, one that is no list of values, or one that the row itself sets.
         """
         of_method = [parameter["name"] for parameter in method["parameters"]]
-        of_row = _checked(entry)
-        if KEY in entry and of_row is None:
+        of_row = _search_in(entry)
+        if KEY in entry and not of_row:
             return None
         for name, _, origin in _settings(of_row):
             if _full(name, of_method) is None:
@@ -74,18 +58,18 @@ class Searches:
             return None
         for name in grid:
             _check_unset(label, name, entry)
-        section = lay(self.of_study or Section(), of_row or Section())
-        origin = (of_row if of_row is not None else section).origin
-        return RowSearch(_as_entry(grid, origin), self._seeds(section, origin), self._rungs(label, section), origin)
+        section = lay(self.of_study, of_row)
+        origin = (of_row or section).origin
+        seeds = self._seeds(section, origin)
+        lists = reduce(lay, (_nested(name, *values) for name, values in grid.items()), Section((), origin))
+        points = [(taken, make_row(lay(entry, point))) for point, taken in expand(lists)]
+        return SearchedRow(points, seeds, _rungs(label, section, origin, points[0][1].training.rounds), origin)
 
     def unused(self) -> list[str]:
         """A sentence for each setting of the study's search that no row has; StudyError for one of no method at all."""
         unused = [(name, origin) for name, _, origin in _settings(self.of_study) if name not in self.applied]
-        known = (
-            {*TRAINING_SETTINGS, *(name for method in names("methods") for name in _of_method(method))}
-            if unused
-            else ()
-        )
+        methods = [description("methods", method) for method in names("methods")] if unused else []
+        known = {*TRAINING_SETTINGS, *(parameter["name"] for about in methods for parameter in about["parameters"])}
         for name, origin in unused:
             if name not in known:
                 raise StudyError(_above(origin, name), f"no method has a setting '{name}'; {nearest(name, known)}")
@@ -93,8 +77,8 @@ class Searches:
 
     def _seeds(self, section: Section, origin: Origin) -> list[Seeds]:
         origin = section.origins.get(SEEDS) or origin.child(SEEDS)
-        of_table = {(partition, train) for _, partition, train in table_seeds(self.study)}
-        seeds = with_fixed(self.study, section.get(SEEDS, DEFAULT_SEEDS))
+        of_table = {(partition, train) for _, partition, train in self.study.table_seeds}
+        seeds = self.study.with_fixed(section.get(SEEDS, DEFAULT_SEEDS))
         for seed, partition, train in seeds:
             if seed in self.study.seeds:
                 problem = f"seed {seed} is one of the table's, for which nothing may be chosen; set other seeds here"
@@ -104,34 +88,31 @@ class Searches:
                 raise StudyError(origin, problem)
         return seeds
 
-    def _rungs(self, label: str, section: Section) -> tuple[int, ...]:
-        rungs = tuple(section.get(RUNGS, ()))
-        if list(rungs) != sorted(rungs):
-            raise StudyError(section.origins[RUNGS], f"numbers of rounds have to grow, got {list(rungs)}")
-        return rungs
+
+def _rungs(label: str, search: Section, origin: Origin, rounds: int) -> tuple[int, ...]:
+    """The rungs; StudyError where they do not grow, or one has more `rounds` than the row's cells in the table."""
+    rungs = tuple(search.get(RUNGS, ()))
+    if list(rungs) != sorted(rungs):
+        raise StudyError(search.origins[RUNGS], f"numbers of rounds have to grow, got {list(rungs)}")
+    if rungs and rungs[-1] > rounds:
+        problem = f"{rungs[-1]} rounds are more than the {rounds} of '{label}' in the table (training.rounds)"
+        raise StudyError(origin.child(RUNGS), problem)
+    return rungs
 
 
-def check_rungs(search: RowSearch, label: str, rounds: int) -> None:
-    """Raises StudyError where a rung has more rounds than the row's cells in the table."""
-    if search.rungs and search.rungs[-1] > rounds:
-        problem = f"{search.rungs[-1]} rounds are more than the {rounds} of '{label}' in the table (training.rounds)"
-        raise StudyError(search.origin.child(RUNGS), problem)
-
-
-def _checked(section: Section) -> Section | None:
-    """The search below a study or a row; None where there is none, or it is switched off."""
+def _search_in(section: Section) -> Section:
+    """The search below a study or a row; empty where there is none, or it is switched off."""
     search = section.get(KEY)
     if search is True:
         raise StudyError(section.origins[KEY], "name settings with lists of values, such as {lr: [0.01, 0.1]}")
-    return search or None
+    return search or Section()
 
 
-def _settings(search: Section | None) -> Iterator[tuple[str, Any, Origin]]:
+def _settings(search: Section) -> Iterator[tuple[str, Any, Origin]]:
     """The settings of a search with their values and origins."""
-    if search is not None:
-        yield from leaves(search - (GRID, SEEDS, RUNGS))
-        if GRID in search:
-            yield from leaves(search[GRID])
+    yield from leaves(search - (GRID, SEEDS, RUNGS))
+    if GRID in search:
+        yield from leaves(search[GRID])
 
 
 def _full(name: str, of_method: Collection[str]) -> str | None:
@@ -178,15 +159,7 @@ def _above(origin: Origin, name: str) -> Origin:
     return Origin(origin.file, origin.line, origin.key.removesuffix(f".{name}"))
 
 
-def _of_method(name: str) -> list[str]:
-    return [parameter["name"] for parameter in description("methods", name)["parameters"]]
-
-
-def _as_entry(grid: Mapping[str, tuple[Entries, Origin]], origin: Origin) -> Section:
-    """The grid with settings of training below ``training``."""
-    return reduce(lay, (_nested(name, *values) for name, values in grid.items()), Section((), origin))
-
-
 def _nested(name: str, values: Any, origin: Origin) -> Section:
+    """A setting with its values in the form of a row: one of training is below ``training``."""
     head, _, rest = name.partition(".")
     return Section({head: _nested(rest, values, origin) if rest else values}, origin, {head: origin})

@@ -1,8 +1,10 @@
 """The mappings and lists of a study, with the file, the line and the key that each of their values comes from."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fedgrid.errors import UserError
@@ -37,6 +39,21 @@ class Origin:
     def child(self, key: Any, line: int = 0) -> "Origin":
         """The origin of a value below this one, on the same line unless another one is given."""
         return Origin(self.file, line or self.line, f"{self.key}.{key}" if self.key else str(key))
+
+    def input_path(self, text: str) -> str:
+        """The path in `text`, which was written here, as it is from the working folder.
+
+        In a study's file paths are relative to that file, on a command line to the working folder. Raises UserError for
+        one that is there only relative to the working folder: it names the path to write instead.
+        """
+        if not self.file or self.file == COMMAND_LINE or text.startswith("~") or os.path.isabs(text):
+            return text
+        folder = Path(self.file).parent
+        path = os.path.normpath(folder / text)
+        if path != text and os.path.exists(text) and not os.path.exists(path):
+            where = f"'{text}' is looked up beside the study's file, where there is no such file"
+            raise UserError(f"{where}; write '{os.path.relpath(text, folder)}'")
+        return path
 
 
 class StudyError(UserError):
@@ -85,6 +102,13 @@ class Section(dict[Any, Any]):
         """Where a value is written, or would be."""
         return self.origins.get(key) or self.origin.child(key)
 
+    def with_input_path(self, key: str) -> "Section":
+        """The section with the path below a key, where it has one, as it is from the working folder."""
+        if not isinstance(self.get(key), str) or not self[key]:
+            return self
+        with located(self.origins[key]):
+            return self | {key: self.origins[key].input_path(self[key])}
+
     def __or__(self, changes: Mapping[Any, Any]) -> "Section":
         origins = changes.origins if isinstance(changes, Section) else {}
         return Section({**self, **changes}, self.origin, {**self.origins, **origins})
@@ -121,12 +145,8 @@ def merge_files(files: Iterable[Section]) -> Section:
 
 
 def _merged(base: Section, over: Section) -> Section:
-    below = {k: _merged(base[k], v) for k, v in over.items() if isinstance(v, Section) and _is_section(base, k)}
-    return base | over | below
-
-
-def _is_section(section: Section, key: Any) -> bool:
-    return isinstance(section.get(key), Section)
+    merging = [k for k in over if isinstance(over[k], Section) and isinstance(base.get(k), Section)]
+    return base | over | {key: _merged(base[key], over[key]) for key in merging}
 
 
 def with_origins(config: Mapping[Any, Any], files: Section) -> Section:
@@ -137,6 +157,6 @@ def with_origins(config: Mapping[Any, Any], files: Section) -> Section:
             values[key], origins[key] = files[key], files.origins[key]
         else:
             origins[key] = Origin(COMMAND_LINE, key=files.origin.child(key).key)
-            below = files[key] if _is_section(files, key) else Section((), origins[key])
+            below = files[key] if isinstance(files.get(key), Section) else Section((), origins[key])
             values[key] = with_origins(value, below) if isinstance(value, Mapping) else value
     return Section(values, files.origin, origins)

@@ -43,12 +43,10 @@ NOT_COUNTED: Mapping[str, str] = {
 
 The rooms `grid`, `jobs`, `run`, `analysis` and `cli` need not stand here: counted code may not import them.
 """
-FACTS: Set[str] = frozenset(
-    (
-        *("carries", "cite", "cost_settings", "down", "family", "identities", "product_limits", "shares"),
-        *("similar_sizes", "source", "title", "up", "work"),
-    )
-)
+FACTS: Set[str] = {
+    *("carries", "cite", "cost_settings", "down", "family", "identities", "product_limits", "shares"),
+    *("similar_sizes", "source", "title", "up", "work"),
+}
 "What a component's class states about itself for pages, estimates and tests; no number depends on it."
 PLAIN = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Call, ast.keyword, ast.Load, ast.UnaryOp, ast.USub)
 "Syntax of a fact: constants, and calls of `Identity`, whose name is checked besides."
@@ -108,9 +106,8 @@ class Sources:
     def file(self, name: str) -> Path | None:
         if is_ours(name):
             return _module_file(self.ours, name)
-        if name == self.package or name.startswith(f"{self.package}."):
-            return _module_file(self.root, name)
-        return _module_file(self.root, name) if self.root and name and not self.package else None
+        outside = self.root and name and (not self.package or f"{name}.".startswith(f"{self.package}."))
+        return _module_file(self.root, name) if outside else None
 
     def closure(self, entries: Iterable[str]) -> dict[str, "Node"]:
         """The modules of `entries` and all that they import and that count, in the order of their names."""
@@ -224,15 +221,15 @@ def _hidden(node: ast.AST) -> Iterable[str]:
 
 def _files_of(node: ast.AST) -> list[tuple[int, ast.expr]]:
     """Line and value of what the body of a class assigns to ``files``."""
-    if not isinstance(node, ast.ClassDef):
-        return []
-    assignments: list[tuple[int, list[ast.expr], ast.expr]] = []
-    for statement in node.body:
-        if isinstance(statement, ast.Assign):
-            assignments.append((statement.lineno, statement.targets, statement.value))
-        elif isinstance(statement, ast.AnnAssign) and statement.value:
-            assignments.append((statement.lineno, [statement.target], statement.value))
-    return [(line, value) for line, targets, value in assignments if "files" in [getattr(t, "id", "") for t in targets]]
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    assignments = [s for s in body if isinstance(s, ast.Assign | ast.AnnAssign) and "files" in assigned_names(s)]
+    return [(assignment.lineno, assignment.value) for assignment in assignments if assignment.value]
+
+
+def assigned_names(node: ast.AST) -> set[str]:
+    """The names, but those in tuples, to which a statement or the loop of a comprehension assigns."""
+    targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _texts(value: ast.expr) -> list[str] | None:
@@ -241,13 +238,9 @@ def _texts(value: ast.expr) -> list[str] | None:
         paths = ast.literal_eval(value)
     except ValueError:
         return None
-    if not isinstance(paths, tuple | list) or not all(isinstance(path, str) for path in paths):
+    if not isinstance(paths, tuple | list) or not all(path and isinstance(path, str) for path in paths):
         return None
-    return list(paths) if all(map(_is_below, paths)) else None
-
-
-def _is_below(path: str) -> bool:
-    return bool(path) and not os.path.isabs(path) and ".." not in Path(path).parts
+    return None if any(os.path.isabs(path) or ".." in Path(path).parts for path in paths) else list(paths)
 
 
 def _imported(node: ast.AST, name: str, is_package: bool) -> Iterable[str]:

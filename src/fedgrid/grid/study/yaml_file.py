@@ -56,35 +56,39 @@ class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two clas
             problem = f"'{composed.value[:40]}' is not of the type {composed.tag.rpartition(':')[2]}"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=composed.start_mark) from error
 
-    def check_keys(self, top: yaml.Node) -> None:
-        """Raises ConstructorError for a duplicate key, which would be lost silently, or one that is not a scalar."""
-        checked: set[int] = set()  # a node with aliases is met several times
-        todo = [top]
-        while todo:
-            node = todo.pop()
-            if id(node) in checked or isinstance(node, yaml.ScalarNode):
-                continue
-            checked.add(id(node))
-            if isinstance(node, yaml.MappingNode):
-                self._check_mapping(node)
-            todo += [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+    def check(self, top: yaml.Node) -> None:
+        """Raises ValueError for aliases that make a small file endless or huge; else as `_check_keys`."""
+        sizes: dict[int, float] = {}
 
-    def _check_mapping(self, node: yaml.MappingNode) -> None:
-        keys = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        for key in keys:
+        def size(node: yaml.Node) -> float:
+            if id(node) not in sizes:
+                sizes[id(node)] = float("inf")  # what is met again below itself has no end
+                self._check_keys(node)
+                inner = chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+                sizes[id(node)] = 1 + sum(map(size, inner if isinstance(node, yaml.CollectionNode) else ()))
+            return sizes[id(node)]
+
+        if size(top) == float("inf"):
+            raise ValueError("one of its aliases (*name) contains itself")
+        if size(top) > MOST_VALUES:
+            held = f"with its aliases (*name) it holds {size(top):,} values"
+            raise ValueError(f"{held}, and a study may have {MOST_VALUES:,}")
+
+    def _check_keys(self, node: yaml.Node) -> None:
+        """Raises ConstructorError for a duplicate key, which would be lost silently, or one that is not a scalar."""
+        names: set[Any] = set()
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        for key in [key for key, _ in pairs if key.tag != "tag:yaml.org,2002:merge"]:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(problem="a key must be a text", problem_mark=key.start_mark)
-        lines: dict[Any, yaml.Mark] = {}
-        for key in keys:
             name = key.value if misreading(key) else self._scalar(key)
-            if name in lines:
+            if name in names:
                 raise yaml.constructor.ConstructorError(problem=f"duplicate key '{name}'", problem_mark=key.start_mark)
-            lines[name] = key.start_mark
+            names.add(name)
 
 
 def _line(node: yaml.Node) -> int:
-    line: int = node.start_mark.line
-    return line + 1
+    return int(node.start_mark.line) + 1
 
 
 def read(file: Path) -> Section:
@@ -130,8 +134,7 @@ def _parse(text: str, source: Origin) -> tuple[Any, Origin]:
         origin = _origin_at_line(source, _line(top) if top else 1)
         if top is None:
             return None, origin
-        _check_aliases(top)
-        loader.check_keys(top)
+        loader.check(top)
         return loader.value(top, origin), origin
     except (ValueError, OverflowError) as error:
         raise UserError(f"{source.label}: cannot be read ({error})") from error
@@ -169,22 +172,3 @@ def _check_size(text: str, loader: type) -> None:
             raise ValueError(f"it holds more than {MOST_VALUES:,} values, the most that a study may have")
         if levels > MOST_LEVELS:
             raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
-
-
-def _check_aliases(top: yaml.Node) -> None:
-    """Raises ValueError for aliases that make a small file endless or huge."""
-    sizes: dict[int, float] = {}
-
-    def size(node: yaml.Node) -> float:
-        if id(node) not in sizes:
-            sizes[id(node)] = float("inf")  # what is met again below itself has no end
-            inner = chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
-            sizes[id(node)] = 1 + sum(map(size, inner if isinstance(node, yaml.CollectionNode) else ()))
-        return sizes[id(node)]
-
-    if size(top) == float("inf"):
-        raise ValueError("one of its aliases (*name) contains itself")
-    if size(top) > MOST_VALUES:
-        raise ValueError(
-            f"with its aliases (*name) it holds {size(top):,} values, and a study may have {MOST_VALUES:,}"
-        )
