@@ -162,7 +162,7 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
     return cards_by_name
 
 
-def nvidia_smi(*arguments: str, environment: Mapping[str, str] = os.environ) -> str:
+def nvidia_smi(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """What nvidia-smi prints; empty if it is missing, fails or does not answer."""
     return output_of(["nvidia-smi", *arguments], PATIENCE, environment) or ""
 
