@@ -64,7 +64,7 @@ TRAINING = {p["name"]: p["default"] for p in describe(Training)["parameters"] if
     option("--rounds T", f"default: {TRAINING['rounds']}", type=int, default=TRAINING["rounds"]),
     option("--out FILE", "the study's file (default: compare-METHOD.yaml)", type=path),
 )
-def compare(arguments: argparse.Namespace) -> int:
+def compare(arguments: argparse.Namespace) -> None:
     """Write a study that compares a method with others.
 
     fedgrid compare mine.py
@@ -96,7 +96,6 @@ def compare(arguments: argparse.Namespace) -> int:
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {quote(str(out))}")
     print(f"  snakemake --cores {machine.cores()} --configfile {quote(str(out))}")
-    return 0
 
 
 def _entries(words: Sequence[str]) -> list[str]:

@@ -59,8 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     exclude_working_folder()
     try:
         arguments = parser().parse_args(argv)
-        code: int = arguments.call(arguments)
-        return code
+        return int(arguments.call(arguments) or 0)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough

@@ -30,7 +30,7 @@ PARTITION = option("partition PARTITION", "Parquet file of a partition", type=pa
 
 
 @command(flag("--json", "print the statistics as JSON"), PARTITION)
-def inspect(arguments: argparse.Namespace) -> int:
+def inspect(arguments: argparse.Namespace) -> None:
     """What a partition looks like: clients, sizes, classes, distances.
 
     fedgrid inspect partition.parquet
@@ -46,11 +46,10 @@ def inspect(arguments: argparse.Namespace) -> int:
     else:
         lines = [metadata["words"], *_summary(metadata, statistics), "", *_clients(metadata, statistics)]
         print("\n".join(lines))
-    return 0
 
 
 @command(PARTITION, option("folder FOLDER", "made where it does not exist", type=path))
-def export_partition(arguments: argparse.Namespace) -> int:
+def export_partition(arguments: argparse.Namespace) -> None:
     """Copy a partition with its statistics and checksums into a folder, for others to reuse.
 
     fedgrid export-partition partition.parquet published
@@ -59,7 +58,6 @@ def export_partition(arguments: argparse.Namespace) -> int:
 
     refuse_foreign(arguments.partition)
     print(publish(arguments.partition, arguments.folder))
-    return 0
 
 
 def _matching(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +77,7 @@ def _matching(parser: argparse.ArgumentParser) -> None:
     _matching,
     *STORE,
 )
-def import_partition(arguments: argparse.Namespace) -> int:
+def import_partition(arguments: argparse.Namespace) -> None:
     """Convert a partition from another program (a table, JSON, PFLlib's folder) into one that studies can use.
 
     fedgrid import-partition clients.csv --data digits
@@ -101,7 +99,6 @@ def import_partition(arguments: argparse.Namespace) -> int:
     print("", *(notes or ["all images match, none comes twice"]), sep="\n")
     named, study = path_in_study(out)
     print(f'\n{out}\n  heterogeneity: [{{partition: "file:{named}"}}]   # in {study}')
-    return 0
 
 
 COMMANDS = (inspect, export_partition, import_partition)

@@ -35,7 +35,7 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     option("--cores N", "cores of the run (default: those of this machine that may be used)", type=int),
     _forms,
 )
-def plan(arguments: argparse.Namespace) -> int:
+def plan(arguments: argparse.Namespace) -> None:
     """Which cells of studies are cached and which are to run, and about how many hours these take.
 
     fedgrid plan
@@ -54,7 +54,6 @@ def plan(arguments: argparse.Namespace) -> int:
         print(json.dumps(_as_json(planned), indent=1, ensure_ascii=False))
     else:
         print("\n".join(_lines(planned, arguments.cells)))
-    return 0
 
 
 def _lines(planned: Outlook, with_cells: bool) -> Iterator[str]:

@@ -23,7 +23,7 @@ ALL = "all"
     option("folder FOLDER", "where; it is made if it does not exist", type=path),
     option("--paper NAME", "also add a paper's study and printed numbers (NAME, or all)", action="append", default=[]),
 )
-def init(arguments: argparse.Namespace) -> int:
+def init(arguments: argparse.Namespace) -> None:
     """Make a project: a short Snakefile, a study, profiles; files that exist are left as they are.
 
     fedgrid init digits
@@ -42,7 +42,6 @@ def init(arguments: argparse.Namespace) -> int:
         elif file.read_bytes() != text.encode():
             print(f"kept     {file}, which differs from fedgrid's")
     print("Next:", *_steps(folder, arguments.paper), sep="\n  ")
-    return 0
 
 
 def _files(name: str, papers: list[str]) -> Mapping[str, str]:
@@ -80,7 +79,7 @@ def _steps(folder: Path, papers: list[str]) -> list[str]:
     option("--snakemake OPTIONS", "further options of Snakemake, in quotes", type=shlex.split, default=[]),
     *CHOICE,
 )
-def go(arguments: argparse.Namespace) -> int:
+def go(arguments: argparse.Namespace) -> None:
     """Run a study: start Snakemake on it.
 
     fedgrid go

@@ -19,7 +19,7 @@ from fedgrid.errors import UserError, say
     RESULTS,
     flag("--delete", "delete them"),
 )
-def prune(arguments: argparse.Namespace) -> int:
+def prune(arguments: argparse.Namespace) -> None:
     """List, or delete, files of the store that neither studies here nor their latest runs need.
 
     fedgrid prune
@@ -32,7 +32,6 @@ def prune(arguments: argparse.Namespace) -> int:
     print(f"{len(pruned.files)} of {pruned.of} files, {pruned.size / 1e6:.1f} MB{hint}")
     named = "".join(f", {file}" for file in pruned.studies)
     print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
-    return 0
 
 
 @command(
