@@ -61,7 +61,7 @@ def complain(error: UserError | OSError) -> int:
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
     line = " ".join(sentence(error).splitlines())
-    say(f"{PREFIX}{_shortened(_escape_controls(line))}", sys.stderr)
+    say_notice(_shortened(_escape_controls(line)))
     return 2
 
 
@@ -96,6 +96,11 @@ def say(text: str, stream: TextIO) -> None:
         if error.errno not in OF_THE_MACHINE:
             raise
         _forget(stream)
+
+
+def say_notice(text: str) -> None:
+    """Prints a sentence for the user on standard error, as `say` does."""
+    say(f"{PREFIX}{text}", sys.stderr)
 
 
 def _forget(stream: TextIO) -> None:

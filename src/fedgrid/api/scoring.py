@@ -1,6 +1,5 @@
 """A user's own pictures, scored by a final model of a cell."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from fedgrid.api.models import StoredModels
 from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say_notice
 
 TOGETHER = 256
 "Pictures that go through a model together."
@@ -47,7 +46,7 @@ class Scorer:
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
         if notice := models.edited_code_notice(choice):
-            say(f"fedgrid: {notice}", sys.stderr)
+            say_notice(notice)
         module = models.module(choice)
         for start in range(0, len(files), TOGETHER):
             some = files[start : start + TOGETHER]

@@ -2,7 +2,6 @@
 
 import argparse
 import csv
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from fedgrid.api.finding import the_cell
 from fedgrid.cli.parsing import STORE, STUDY, any_path, assignments, command, flag, option, path, study_of
 from fedgrid.components import describe, parse_setting
-from fedgrid.errors import Damaged, UserError, complain, say
+from fedgrid.errors import Damaged, UserError, complain, say_notice
 from fedgrid.files import check_writable, replacing
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
@@ -191,7 +190,7 @@ def predict(arguments: argparse.Namespace) -> None:
         for score in scores:
             print(f"{score.file!s:{width}}  {score.name}  {score.probability:.4f}")
     for change, number in scorer.changes.items():
-        say(f"fedgrid: {number:,} of {len(files):,} pictures: {change}", sys.stderr)
+        say_notice(f"{number:,} of {len(files):,} pictures: {change}")
 
 
 def _cell(arguments: argparse.Namespace) -> Path:

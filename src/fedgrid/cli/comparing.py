@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -17,7 +16,7 @@ from fedgrid.cli.parsing import command, option, path
 from fedgrid.cli.phrases import counted
 from fedgrid.components import describe, parse_setting
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError, nearest, say
+from fedgrid.errors import UserError, nearest, say_notice
 from fedgrid.files import slug, write_text
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.product import planned_study
@@ -92,7 +91,7 @@ def compare(arguments: argparse.Namespace) -> None:
     size = counted(len(study.by_key), "cell")
     write_text(out, _text(content, study.rows[method].title, size, out))
     for notice in study.notices:
-        say(f"fedgrid: {notice}", sys.stderr)
+        say_notice(notice)
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {quote(str(out))}")
     print(f"  snakemake --cores {machine.cores()} --configfile {quote(str(out))}")

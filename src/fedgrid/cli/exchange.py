@@ -9,7 +9,7 @@ from shlex import quote
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
 from fedgrid.cli.phrases import counted, module_names
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say, say_notice
 from fedgrid.files import check_writable
 
 TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
@@ -100,8 +100,7 @@ def bundle(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out or Path(f"{study.folder.name}.zip")
     if not arguments.without_models:
         for contents, number in client_data_in_artifacts(finished_cells(study)).items():
-            files = counted(number, "file")
-            say(f"fedgrid: the archive has {files} of {contents}; --without-models leaves them out", sys.stderr)
+            say_notice(f"the archive has {counted(number, 'file')} of {contents}; --without-models leaves them out")
     number = write_archive(study, arguments.study, out, not arguments.without_models, arguments.license or NO_LICENSE)
     print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from fedgrid.api.planning import Outlook, outlook, unavailable
 from fedgrid.cli.parsing import STUDIES, command, option
 from fedgrid.cli.phrases import counted, estimate, other_code_lines, search_lines
-from fedgrid.errors import say
+from fedgrid.errors import say_notice
 from fedgrid.grid.costs.forecast import Prospect
 from fedgrid.grid.costs.needs import Needs
 from fedgrid.grid.costs.spread import spread_of
@@ -47,9 +46,9 @@ def plan(arguments: argparse.Namespace) -> None:
     for study in planned.studies:
         originals.say_notices(study)
         for notice in study.notices:
-            say(f"fedgrid: {notice}", sys.stderr)
+            say_notice(notice)
     for shortage in filter(None, dict.fromkeys(map(missing_gpus, planned.studies))):
-        say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
+        say_notice(f"{shortage}; these cells have to be computed elsewhere")
     if arguments.json:
         print(json.dumps(_as_json(planned), indent=1, ensure_ascii=False))
     else:

@@ -5,14 +5,13 @@ key are refused. Other files under `data_root` cause a notice once the store has
 """
 
 import os
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fedgrid.data.sources.digests import digests
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say_notice
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
@@ -57,7 +56,7 @@ def check_first_sight(data: PlannedDataset, checksum: str, files: Files) -> None
 def say_notices(study: Study) -> None:
     """Prints the notices on a study's data sets to standard error."""
     for notice in notices(study.datasets.values(), study.data_root):
-        say(f"fedgrid: {notice}", sys.stderr)
+        say_notice(notice)
 
 
 def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fedgrid.command import exclude_working_folder
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import UserError, complain, say_notice
 from fedgrid.files import check_writable
 from fedgrid.grid.costs import measured
 from fedgrid.grid.plan import manifest, plan_file
@@ -235,10 +235,10 @@ class Invocation:
         except (UserError, OSError) as error:
             sys.exit(complain(error))
         for line in notices.run_notices(self.study, self.submits):
-            print(f"fedgrid: {line}", file=sys.stderr)
+            say_notice(line)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
-            print(f"fedgrid: {where}, so cells are computed on CPUs", file=sys.stderr)
+            say_notice(f"{where}, so cells are computed on CPUs")
         if not self.submits and any(_is_short(cell) for cell in waiting):
             with suppress(OSError):  # it only saves time
                 self.worker.start()
@@ -253,10 +253,9 @@ class Invocation:
         page = self.study.folder / "report.html"
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
-            print(
-                f"fedgrid: edited during this run: {names}. The run used the code it started with "
-                f"({os.environ[CODE]}); run the same command to compute what the edit changes.",
-                file=sys.stderr,
+            used = f"The run used the code it started with ({os.environ[CODE]})"
+            say_notice(
+                f"edited during this run: {names}. {used}; run the same command to compute what the edit changes."
             )
         if failed:
             study = self.study_with_choices

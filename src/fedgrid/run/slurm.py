@@ -3,14 +3,13 @@
 import getpass
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedgrid.command import output_of
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, say_notice
 
 PATIENCE = 60.0
 "Seconds within which SLURM must answer, and a cancelled job end: it may write its checkpoint first."
@@ -56,7 +55,7 @@ def end_leftovers(keys: Set[str]) -> None:
     if not leftovers:
         return
     jobs_left = f"{len(leftovers)} job{'s' if len(leftovers) > 1 else ''}"
-    print(f"fedgrid: cancelling {jobs_left} left by an earlier run", file=sys.stderr)
+    say_notice(f"cancelling {jobs_left} left by an earlier run")
     subprocess.run(["scancel", *(job.number for job in leftovers)], check=False)
     patience = time.monotonic() + PATIENCE
     while leftovers and time.monotonic() < patience:
