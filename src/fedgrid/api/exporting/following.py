@@ -79,10 +79,16 @@ class FollowedCell:
 
     def look(self, state: str) -> bool:
         """Writes what is new of the cell; whether it is complete now."""
-        if state == "running" and (self.writer or self._begin()):
+        if state in ("running", *FINISHED) and not self.writer:
+            self.writer = self.tracker.begin(self.run)
+            self.complete = self.writer is None  # it is there already
+        if self.writer and state == "running":
             self._write([*self._logged_points(), *self._checkpoint_points()])
-        elif state in FINISHED and (self.writer or self._begin()):
-            self._finish()
+        elif self.writer and state in FINISHED:
+            results = collect.in_memory(self.manifest, [self.cell.key])
+            self._write(points_of(results)[self.cell.table_position])
+            self.writer.end(endings_of(results)[self.cell.table_position])
+            self.writer, self.complete = None, True
             return True
         return False
 
@@ -92,25 +98,11 @@ class FollowedCell:
             self.writer.leave()
             self.writer = None
 
-    def _begin(self) -> bool:
-        """Whether the run is to be written: it is not there yet."""
-        self.writer = self.tracker.begin(self.run)
-        self.complete = self.writer is None
-        return not self.complete
-
     def _write(self, points: Iterable[Point]) -> None:
         new = [point for point in points if (point.tag, point.step) not in self.written]
         if new and self.writer:
             self.writer.write(new)
             self.written.update((point.tag, point.step) for point in new)
-
-    def _finish(self) -> None:
-        results = collect.in_memory(self.manifest, [self.cell.key])
-        position = self.cell.table_position
-        self._write(points_of(results)[position])
-        if self.writer:
-            self.writer.end(endings_of(results)[position])
-        self.writer, self.complete = None, True
 
     def _logged_points(self) -> list[Point]:
         if not self._changed(self.cell.log):
