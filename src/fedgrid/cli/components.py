@@ -21,7 +21,7 @@ from fedgrid.files import write_text
 from fedgrid.loading import KINDS, load, names
 
 if TYPE_CHECKING:
-    from fedgrid.suite.reporting import Reporter
+    from fedgrid.suite.running import Reporter
 
 LISTED = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
 "The kinds of components by the commands that list them."

@@ -9,13 +9,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedgrid import shipped
 from fedgrid.components import Component, describe
 from fedgrid.engine.rounds import Outcome
 from fedgrid.engine.state.checkpoint import Progress
-from fedgrid.suite.simulations import Rows
+from fedgrid.suite.simulations import AT_ALL, Differ, Rows, difference
 
 Test = TypeVar("Test", bound=Callable[..., None])
 _seeds = itertools.count()
+START, CALLS, STATE, CLIENTS, KEY, IDENTITIES, STATED = (
+    f"{shipped.folder('docs') / 'writing-a-method.md'}, section “{title}”"
+    for title in (
+        *("Writing a method", "What the engine calls", "State", "Losses and steps", "What its key covers"),
+        *("Identities", "What tables and pages show of it"),
+    )
+)
+MODEL = "python -c 'from fedgrid.models.base import Model; help(Model)'"
+PARTITION = "python -c 'from fedgrid.partition.base import SampledPartition; help(SampledPartition)'"
+DATA = "python -c 'from fedgrid.data.base import DataSet; help(DataSet)'"
+"Where the checks send their readers: sections of the page on methods, and docstrings of base classes."
 
 
 class Unmet(AssertionError):
@@ -80,6 +92,14 @@ def expect(met: bool, sentence: str) -> None:
     """Raises Unmet with the sentence unless the expectation is met."""
     if not met:
         raise Unmet(sentence)
+
+
+def expect_same(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, differ: Differ = AT_ALL, advice: str = ""
+) -> None:
+    """Two trees agree, bit for bit or as `differ` says; the sentence is the `rule`, what differs and `advice`."""
+    found = difference(ours, theirs, differ)
+    expect(not found, f"{rule}, but {found}{advice}")
 
 
 @contextmanager
