@@ -105,8 +105,8 @@ def _names(cell: Cell, experiment: Experiment) -> set[str]:
 
 def _meant(word: str, named: Sequence[tuple[Cell, set[str]]]) -> set[int]:
     """The numbers of the cells that are called by a word, or else by more words of which it is a part."""
-    text, file = _plain(word), Path(word).name
-    called = {number for number, (cell, names) in enumerate(named) if text in names or _is_identity(word, file, cell)}
+    text = _plain(word)
+    called = {number for number, (cell, names) in enumerate(named) if text in names or _is_identity(word, cell)}
     if called or not text:
         return called
     ending = "" if text[-1].isalpha() and len(text) >= SHORTEST_BEGINNING else r"(?!\w|\.\d)"
@@ -114,15 +114,24 @@ def _meant(word: str, named: Sequence[tuple[Cell, set[str]]]) -> set[int]:
     return {number for number, (_, names) in enumerate(named) if any(map(part.search, names))}
 
 
-def _is_identity(word: str, file: str, cell: Cell) -> bool:
+def _is_identity(word: str, cell: Cell) -> bool:
     """Whether a word is the beginning of a cell's key, or the name of its results or of its log."""
     is_key = len(word) >= SHORTEST_KEY and cell.key.startswith(word.casefold())
-    return is_key or file in (cell.file.name, cell.log.name)
+    return is_key or Path(word).name in (cell.file.name, cell.log.name)
 
 
 def _words(selection: Sequence[str], named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
-    """The words of a selection; what fits no cell as it stands is taken apart at its commas, and then at its blanks."""
-    return _joined([part for word in selection for part in _parts(word, named)])
+    """The words of a selection; what fits no cell as it stands is taken apart at its commas, and then at its blanks.
+
+    ``seed`` and the number behind it are one word.
+    """
+    words: list[str] = []
+    for part in (part for word in selection for part in _parts(word, named)):
+        if words and words[-1].casefold() == "seed" and part.isdecimal():
+            words[-1] += f" {part}"
+        else:
+            words.append(part)
+    return words
 
 
 def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
@@ -133,17 +142,6 @@ def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
         if parts not in ([], [word]):
             return [below for part in parts for below in _parts(part, named)]
     return [word]
-
-
-def _joined(selection: Sequence[str]) -> list[str]:
-    """The words, with ``seed`` and the number behind it as one."""
-    words: list[str] = []
-    for word in selection:
-        if words and words[-1].casefold() == "seed" and word.isdecimal():
-            words[-1] += f" {word}"
-        else:
-            words.append(word)
-    return words
 
 
 def _plain(word: str) -> str:

@@ -52,31 +52,22 @@ def layers(network: Network, theta: Mapping[str, Tensor], images: Tensor) -> Ord
     parts, x = OrderedDict[str, nn.Module](), images
     for name, module in network.modules.items():
         parameters = {key.removeprefix(f"{name}."): t for key, t in theta.items() if key.startswith(f"{name}.")}
-        dimensions = Dimensions(module)
+        dimensions: dict[str, int] = {}  # of what each batch norm sees
+        noting = [(layer, partial(_note, dimensions, path[1:])) for path, layer in named_layers(module, "").items()]
+        hooks = [layer.register_forward_pre_hook(note) for layer, note in noting]
         x = functional_call(module.eval(), parameters, x)
-        part = _with_batch_norms(deepcopy(module), dimensions.close())
+        for hook in hooks:
+            hook.remove()
+        part = _with_batch_norms(deepcopy(module), dimensions)
         if not all(type(layer).__module__.startswith("torch.nn.") for layer in part.modules()):
             return None
         parts[name.partition(".")[0]] = _filled(part.to_empty(device="cpu").to(images.dtype), parameters)
     return parts
 
 
-class Dimensions(dict[str, int]):
-    """The dimensions of what each batch norm of a module sees, by its name, until it is closed."""
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        layers = named_layers(module, "").items()
-        self.hooks = [layer.register_forward_pre_hook(partial(self._note, name[1:])) for name, layer in layers]
-
-    def _note(self, name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self[name] = inputs[0].dim()
-
-    def close(self) -> "Dimensions":
-        """Notes nothing from now on."""
-        for hook in self.hooks:
-            hook.remove()
-        return self
+def _note(dimensions: dict[str, int], name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    """Notes the number of dimensions of what a layer sees."""
+    dimensions[name] = inputs[0].dim()
 
 
 def _with_batch_norms(module: nn.Module, dimensions: Mapping[str, int]) -> nn.Module:
@@ -126,10 +117,9 @@ def program(predict: Scores, network: Network, kept: Tree, shape: Sequence[int],
     try:
         return _exported(Prediction(predict, network, kept), example, network.mixed)
     except Exception as error:  # of a method's own code, which may do anything
-        first = str(error).strip().partition("\n")[0]
-        raise UserError(
-            f"torch.export cannot export how this model predicts ({type(error).__name__}: {first})"
-        ) from error
+        first, *_ = str(error).strip().split("\n")
+        why = f"{type(error).__name__}: {first}"
+        raise UserError(f"torch.export cannot export how this model predicts ({why})") from error
 
 
 @torch.no_grad()

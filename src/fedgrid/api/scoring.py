@@ -80,15 +80,13 @@ def _check(cell: Path, modality: str, images: Mapping[str, Any]) -> None:
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:
     """The pictures that are named, and those in the folders that are, at any depth; UserError where there are none."""
-    return [picture for path in paths for picture in _pictures(path)]
-
-
-def _pictures(path: Path) -> list[Path]:
-    if not path.exists():
-        raise UserError(f"{path} does not exist")
-    if not path.is_dir():
-        return [path]
-    pictures = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
-    if not pictures:
-        raise UserError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in this folder")
+    pictures: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist")
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        inside = [file for file in files if file == path or file.suffix.lower() in SUFFIXES]
+        if not inside:
+            raise UserError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in this folder")
+        pictures += inside
     return pictures

@@ -13,7 +13,7 @@ from fedgrid.cli.parsing import CHOICE, command, flag, option, path
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.run.launch import Launch
+from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
 IGNORED = "/results/\n/.snakemake/\n__pycache__/\n"
 ALL = "all"
@@ -92,6 +92,7 @@ def go(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
     read(arguments.study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
-    launch = Launch(arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm, options)
-    print(shlex.join(["snakemake", *launch.arguments]), flush=True)
-    os.execv(sys.executable, launch.command)  # signals reach Snakemake itself, which ends its jobs in order
+    asked = arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
+    snakemake = snakemake_arguments(*asked, options)
+    print(shlex.join(["snakemake", *snakemake]), flush=True)
+    os.execv(sys.executable, [*SNAKEMAKE, *snakemake])  # signals reach Snakemake itself, which ends its jobs in order

@@ -62,18 +62,14 @@ def plan_run(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fi
     from fedgrid.grid.study.sections import merge_files, with_origins
     from fedgrid.grid.study.yaml_file import read  # jobs on nodes need neither these nor the libraries that they import
 
-    # read again, since Snakemake keeps no lines, and lets a key be there twice
-    files = merge_files(read(_below_here(file)) for file in configfiles)
+    # read again, since Snakemake keeps no lines, and lets a key be there twice; it makes paths absolute
+    here = Path.cwd()
+    files = merge_files(read(file.relative_to(here) if file.is_relative_to(here) else file) for file in configfiles)
     parsed = parse(with_origins(config, files))
     everything = plan_study(parsed)
     study, manifests = select(everything, parsed.only), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
-
-
-def _below_here(file: Path) -> Path:
-    """The path as messages name it: Snakemake makes those of its command line absolute."""
-    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 class Invocation:
@@ -239,7 +235,9 @@ class Invocation:
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             say_notice(f"{where}, so cells are computed on CPUs")
-        if not self.submits and any(_is_short(cell) for cell in waiting):
+        # a cell without a measured precedent may be short
+        expected = (measured.cost(cell) for cell in waiting)
+        if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):
             with suppress(OSError):  # it only saves time
                 self.worker.start()
                 os.environ[warm.VARIABLE] = self.worker.socket
@@ -311,12 +309,6 @@ def _end_without_reader(stream: TextIO) -> None:
         return guard
 
     stream.write, stream.flush = guarded(stream.write), guarded(stream.flush)  # type: ignore[method-assign]
-
-
-def _is_short(cell: Cell) -> bool:
-    """Whether the cell probably takes less than `SHORT` seconds; a cell without a measured precedent may."""
-    expected = measured.cost(cell)
-    return expected is None or expected.seconds < SHORT
 
 
 def _set_aside(cells: Sequence[Cell]) -> None:

@@ -103,16 +103,11 @@ def forgets_early() -> str:
 
     SLURM forgets a finished job after MinJobAge seconds, and the executor waits forever for a job whose end it missed.
     """
-    age = _finished_job_age()
-    if age is None or age >= LONGEST_WAIT:
+    settings = output_of(["scontrol", "show", "config"], PATIENCE) or ""
+    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", settings, re.M)
+    if age is None or int(age[1]) >= LONGEST_WAIT:
         return ""
     return (
-        f"squeue lists a finished job for {age} s only, and the executor may look every {LONGEST_WAIT} s; "
+        f"squeue lists a finished job for {age[1]} s only, and the executor may look every {LONGEST_WAIT} s; "
         "ask your administrators for MinJobAge=300 in slurm.conf, or for an accounting database"
     )
-
-
-def _finished_job_age() -> int | None:
-    """Seconds for which squeue lists a finished job; None if SLURM does not tell."""
-    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", output_of(["scontrol", "show", "config"], PATIENCE) or "", re.M)
-    return int(age[1]) if age else None

@@ -13,7 +13,7 @@ from fedgrid import shipped
 from fedgrid.components import Component, describe
 from fedgrid.engine.rounds import Outcome
 from fedgrid.engine.state.checkpoint import Progress
-from fedgrid.suite.simulations import AT_ALL, Differ, Rows, difference
+from fedgrid.suite.simulations import AT_ALL, Differ, difference
 
 Test = TypeVar("Test", bound=Callable[..., None])
 _seeds = itertools.count()
@@ -127,15 +127,3 @@ def no_global_draws(instead: str) -> Iterator[None]:
     yield
     expect(bool((np.random.get_state()[1] == before[0]).all()), f"it draws from NumPy's global generator; {instead}")  # type: ignore[index]
     expect(random.getstate() == before[1], f"it draws from Python's module random; {instead}")
-
-
-def rows_difference(first: Rows, second: Rows) -> str:
-    """The first of the recorded numbers in which two runs differ, in words; empty where they do not."""
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            return f"{one[1]} of round {one[0]} is {_numbers(one[3])} in one and {_numbers(other[3])} in the other"
-    return "" if len(first) == len(second) else f"one recorded {len(first)} metrics, the other {len(second)}"
-
-
-def _numbers(values: list[float], most: int = 5) -> str:
-    return ", ".join(f"{value:.6g}" for value in values[:most]) + (", …" if len(values) > most else "")

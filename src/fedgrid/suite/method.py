@@ -28,7 +28,6 @@ from fedgrid.suite.expectations import (
     expect,
     expect_same,
     final_progress,
-    rows_difference,
 )
 from fedgrid.tree import Tree
 
@@ -146,9 +145,21 @@ def test_two_runs_are_equal(method_name: str) -> None:
 
 def check_equal(first: Progress, second: Progress, rule: str) -> None:
     """Both recorded the same numbers and ended in the same state; `rule` begins the sentence."""
-    difference = rows_difference(first.record.rows, second.record.rows)
+    difference = _rows_difference(first.record.rows, second.record.rows)
     expect(not difference, f"{rule}, but {difference}")
     expect_same(simulations.state_tree(first.state), simulations.state_tree(second.state), rule)
+
+
+def _rows_difference(first: simulations.Rows, second: simulations.Rows) -> str:
+    """The first of the recorded numbers in which two runs differ, in words; empty where they do not."""
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            return f"{one[1]} of round {one[0]} is {_numbers(one[3])} in one and {_numbers(other[3])} in the other"
+    return "" if len(first) == len(second) else f"one recorded {len(first)} metrics, the other {len(second)}"
+
+
+def _numbers(values: list[float], most: int = 5) -> str:
+    return ", ".join(f"{value:.6g}" for value in values[:most]) + (", …" if len(values) > most else "")
 
 
 @check("another seed gives other numbers", CLIENTS)
