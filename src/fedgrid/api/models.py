@@ -198,7 +198,8 @@ class StoredModels(ModelsFile):
         """Centre and spread of pixels [1, channels, 1, 1], as in training."""
         images = self.header["images"]
         centre, spread = (torch.tensor(images[name], dtype=self.dtype) * images["scale"] for name in ("mean", "std"))
-        return tuple(t.expand(images["shape"][2]).reshape(1, -1, 1, 1) for t in (centre, spread))
+        channels = images["shape"][2]
+        return centre.expand(channels).reshape(1, channels, 1, 1), spread.expand(channels).reshape(1, channels, 1, 1)
 
 
 def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
@@ -222,10 +223,10 @@ def _is_of_prediction(module: str) -> bool:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Ascending numbers in words: ``0 to 4, 7``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    texts, start = [], 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            first, last = numbers[start], numbers[end - 1]
+            texts.append(f"{first} to {last}" if last > first else f"{first}")
+            start = end
+    return ", ".join(texts)

@@ -85,7 +85,7 @@ def compare(arguments: argparse.Namespace) -> None:
         "seeds": list(range(arguments.seeds)),
         "model": _reference(arguments.model, out) if arguments.model else _model(data, out),
         "training": TRAINING | {"rounds": arguments.rounds},
-        "methods": [_row(row, out) for row in rows],
+        "methods": [{Path(r).stem: {"method": _reference(r, out)}} if r.endswith(".py") else r for r in rows],
     }
     study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
     size = counted(len(study.by_key), "cell")
@@ -106,11 +106,6 @@ def _entries(words: Sequence[str]) -> list[str]:
         else:
             entries.append(word)
     return entries
-
-
-def _row(entry: str, out: Path) -> str | dict[str, Any]:
-    """An entry of `methods`; a file's is called like its method."""
-    return {Path(entry).stem: {"method": _reference(entry, out)}} if entry.endswith(".py") else entry
 
 
 def _reference(text: str, out: Path) -> str:

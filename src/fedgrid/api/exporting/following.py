@@ -26,7 +26,7 @@ from fedgrid.run import cell_states
 
 EVERY = 2.0
 "Seconds between two looks."
-FINISHED, AT_WORK = ("done", "diverged"), ("running", "queued")
+FINISHED = ("done", "diverged")
 "States of a cell, as `cell_states` names them."
 
 
@@ -45,7 +45,7 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
                 for cell in (cells[key] for key in keys):
                     if not cell.complete and cell.look(states[cell.cell.key].name):
                         yield f"{cell.run.name}: {states[cell.cell.key].name}"
-            if not any(state.name in AT_WORK for state in states.values()):
+            if not any(state.name in ("running", "queued") for state in states.values()):
                 return
             time.sleep(EVERY)
     finally:
@@ -105,15 +105,12 @@ class FollowedCell:
             self.written.update((point.tag, point.step) for point in new)
 
     def _logged_points(self) -> list[Point]:
-        if not self._changed(self.cell.log):
-            return []
-        logged = logged_accuracies(self.cell.log)
+        logged = logged_accuracies(self.cell.log) if self._changed(self.cell.log) else []
         return [Point(f"live/accuracy_{point}", round_, accuracy) for point, round_, accuracy in logged]
 
     def _checkpoint_points(self) -> list[Point]:
-        if not self._changed(self.cell.checkpoint):
-            return []
-        content = read_checkpoint(self.cell.checkpoint, torch.device("cpu"))
+        changed = self._changed(self.cell.checkpoint)
+        content = read_checkpoint(self.cell.checkpoint, torch.device("cpu")) if changed else None
         if content is None or content["key"] != self.cell.key:
             return []
         rows = Record.from_tensors(content["record"]).table().to_pandas()
