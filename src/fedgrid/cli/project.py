@@ -68,7 +68,7 @@ def _chosen(papers: list[str]) -> list[str]:
 def _steps(folder: Path, papers: list[str]) -> list[str]:
     entering = [] if folder.resolve() == Path.cwd().resolve() else [shlex.join(["cd", str(folder)])]
     first = [f"fedgrid go config/papers/{paper}.yaml --scale small" for paper in _chosen(papers)[:1]]
-    return [*entering, *(first or ["fedgrid go"])]
+    return entering + (first or ["fedgrid go"])
 
 
 @command(

@@ -4,7 +4,7 @@ import argparse
 import inspect
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +124,7 @@ def _prose(text: str) -> str:
     return KEPT_OR_MARK.sub(lambda match: match[0] if match["kept"] else f"\\{match[0]}", text)
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    heads = list(heads)
+def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(_line(cells) for cells in (heads, ["---"] * len(heads), *rows))
 
 

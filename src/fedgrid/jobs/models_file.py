@@ -181,19 +181,19 @@ class ModelsFile:
 
     def row(self, numbers: Iterable[int]) -> list[tuple[tuple[str, ...], Tensor]]:
         """The tensors of these numbers, with their paths; raises `Damaged` where one has changed."""
+        tensors: list[tuple[tuple[str, ...], Tensor]] = []
         with reading(self.path), _translated(), safe_open(self.path, framework="pt") as file:
-            return [self._tensor(file, self.header["tensors"][number]) for number in numbers]
+            for entry in [self.header["tensors"][number] for number in numbers]:
+                tensor = file.get_tensor(entry["name"]).clone()  # the file may change or go later
+                if digest_of(tensor) != entry["digest"]:
+                    raise ValueError(f"its tensor {entry['name']} has changed since it was written")
+                tensors.append((tuple(entry["path"]), tensor))
+        return tensors
 
     def check(self) -> None:
         """Raises `Damaged` where any tensor has changed."""
         for number in range(len(self.header["tensors"])):
             self.row([number])
-
-    def _tensor(self, file: Any, entry: Mapping[str, Any]) -> tuple[tuple[str, ...], Tensor]:
-        tensor = file.get_tensor(entry["name"]).clone()  # the file may change or go later
-        if digest_of(tensor) != entry["digest"]:
-            raise ValueError(f"its tensor {entry['name']} has changed since it was written")
-        return tuple(entry["path"]), tensor
 
 
 def read(path: Path) -> ModelsFile:

@@ -320,12 +320,7 @@ def _set_aside(cells: Sequence[Cell]) -> None:
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 aside.unlink(missing_ok=True)
                 if kept.is_file():
-                    _link(kept, aside)
-
-
-def _link(file: Path, to: Path) -> None:
-    """Another name for a file; a copy where the file system has no hard links."""
-    try:
-        to.hardlink_to(file)
-    except OSError:
-        shutil.copyfile(file, to)
+                    try:
+                        aside.hardlink_to(kept)
+                    except OSError:  # the file system has no hard links
+                        shutil.copyfile(kept, aside)

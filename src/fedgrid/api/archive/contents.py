@@ -14,7 +14,7 @@ from fedgrid.errors import UserError
 from fedgrid.files import path_of, read_metadata, slug
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.fingerprint import files
 from fedgrid.grid.study.method_lists import INCLUDE
@@ -62,21 +62,17 @@ def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
 def result_members(study: Study) -> Iterator[Member]:
     """Pages, tables, figures, numbers and manifests."""
     for experiment in study.experiments:
-        yield from _experiment_members(study, experiment)
+        title = experiment.about.title or experiment.id or study.title or study.name
+        yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
+        yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
+        yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
+        for kind in ("tables", "figures"):
+            for file in sorted((experiment.folder / kind).iterdir()):
+                member = _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
+                if file.is_file() and allowed(member.name):
+                    yield member
     if study.has_experiments:
         yield _below(study.results, study.folder / "report.html", f"Page of {study.title or study.name}")
-
-
-def _experiment_members(study: Study, experiment: Experiment) -> Iterator[Member]:
-    title = experiment.about.title or experiment.id or study.title or study.name
-    yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
-    yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
-    yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
-    for kind in ("tables", "figures"):
-        for file in sorted((experiment.folder / kind).iterdir()):
-            member = _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
-            if file.is_file() and allowed(member.name):
-                yield member
 
 
 def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -> Iterator[Member]:
