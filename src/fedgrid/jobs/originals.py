@@ -68,11 +68,10 @@ def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:
         names = [name for name in built_from if (root / name).is_file()]
         others = [name for name, content in _digests(root, names) if content != built_from[name]]
         if others:
-            yield (
-                f"data '{dataset.label}': the images in the store were built from other files than those under {root} "
-                f"({len(others):,} of {len(names):,} differ, such as {others[0]}); the store's images are used; for "
-                "the new ones set results to another folder"
-            )
+            differ = f"{len(others):,} of {len(names):,} differ, such as {others[0]}"
+            why = f"the images in the store were built from other files than those under {root} ({differ})"
+            advice = "the store's images are used; for the new ones set results to another folder"
+            yield f"data '{dataset.label}': {why}; {advice}"
 
 
 def _digests(folder: Path, names: Collection[str]) -> list[tuple[str, str]]:

@@ -252,9 +252,8 @@ class Invocation:
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
             used = f"The run used the code it started with ({os.environ[CODE]})"
-            say_notice(
-                f"edited during this run: {names}. {used}; run the same command to compute what the edit changes."
-            )
+            advice = "run the same command to compute what the edit changes"
+            say_notice(f"edited during this run: {names}. {used}; {advice}.")
         if failed:
             study = self.study_with_choices
             for line in cell_states.failures(study, cell_states.read(study)):

@@ -67,10 +67,8 @@ def end_leftovers(keys: Set[str]) -> None:
 
 
 def _leftovers(keys: Set[str]) -> list[Job]:
-    folder = str(Path.cwd())
-    return [
-        j for j in jobs() or () if j.folder == folder and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))
-    ]
+    own = [job for job in jobs() or () if job.folder == str(Path.cwd())]
+    return [job for job in own if not keys.isdisjoint(re.findall("[0-9a-f]{16}", job.comment))]
 
 
 def reason(number: str) -> str:

@@ -164,6 +164,7 @@ def test_calls_change_nothing(model: Model) -> None:
 
 @check("a stack of models gives what each gives alone", MODEL)
 def test_stacked(model: Model) -> None:
+    differ = simulations.beyond_rounding()
     for network, _, x in batches(model):
         full = [network_of(model).initial(seed).map(Tensor.double) for seed in range(3)]
         thetas = [network.part_of_modality(theta) if network.modality else theta for theta in full]
@@ -171,9 +172,7 @@ def test_stacked(model: Model) -> None:
             alone = [function(theta, x) for theta in thetas]
             together = vmapped(function, what)(tree_map(lambda *rows: torch.stack(rows), *thetas), x)
             for i, expected in enumerate(alone):
-                expect_same(
-                    {what: row(together, i)}, {what: expected}, STACKED, simulations.beyond_rounding(), f"; {PURE}"
-                )
+                expect_same({what: row(together, i)}, {what: expected}, STACKED, differ, f"; {PURE}")
 
 
 def functions(network: Network) -> list[tuple[str, Callable[[Tree, Tensor], Any]]]:

@@ -93,9 +93,8 @@ def simulation(
     dtype = dtype_of(settings)
     centre, spread = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
     labels = torch.from_numpy(digits().labels)
-    training_images, test_images = (
-        [torch.tensor(index, dtype=torch.long) for index in rows] for rows in (train, test or train)
-    )
+    training_images = [torch.tensor(index, dtype=torch.long) for index in train]
+    test_images = [torch.tensor(index, dtype=torch.long) for index in test or train]
     images = ClientData(
         pixels(),
         labels,

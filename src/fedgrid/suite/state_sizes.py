@@ -58,9 +58,8 @@ class _Sizes:
             return self.parts[shapes]
         if not isinstance(entry, Mapping):
             return self._product(shapes[0])
-        return (
-            self._product(tuple(leading), self.parts[inner]) if len(leading) == 1 and inner in self.parts else DEPENDS
-        )
+        is_stack = len(leading) == 1 and inner in self.parts
+        return self._product(tuple(leading), self.parts[inner]) if is_stack else DEPENDS
 
     def _product(self, shape: Shape, part: str = "") -> str:
         factors = [self.dimensions.get(size, str(size)) for size in shape]

@@ -60,9 +60,7 @@ class Provenance:
         for cell in self.cells.values():
             code = self.modules[cell.code].items()
             number.update(name for name, digest in code if _is_ours(name) and here[cell.code].get(name) != digest)
-        of_data = (
-            name for name, digest in self.partitions.items() if not _is_here(name) or fingerprint(name) != digest
-        )
+        of_data = (name for name, known in self.partitions.items() if not _is_here(name) or fingerprint(name) != known)
         return {**number, **dict.fromkeys(of_data, len(self.cells))}
 
 
