@@ -33,6 +33,8 @@ class Sample:
     files: Sequence[Path]
     scale: str | None
     only: str | None
+    stores: list[Path]
+    "Of the study in each file."
     cells: list[Cell]
     seed: int
     "Of the draw."
@@ -48,13 +50,15 @@ def draw(files: Sequence[Path], scale: str | None, only: str | None, number: int
     The same `seed` draws the same cells again; None stands for a new one.
     """
     seed = time.time_ns() % 1_000_000 if seed is None else seed
-    cells, elsewhere = comparable(read_study(file, scale, only) for file in files)
+    studies = [read_study(file, scale, only) for file in files]
+    cells, elsewhere = comparable(studies)
     if not cells and elsewhere:
         lacking, most = elsewhere.most_common(1)[0]
         raise UserError(f"no finished cell can be compared on this machine; {most:,} were computed with {lacking}")
     if not cells:
         raise UserError("no cell of these studies is finished")
-    return Sample(files, scale, only, sample(cells, number, seed), seed, len(cells), elsewhere)
+    stores = [study.store for study in studies]
+    return Sample(files, scale, only, stores, sample(cells, number, seed), seed, len(cells), elsewhere)
 
 
 def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
@@ -87,8 +91,7 @@ def verify(drawn: Sample, cores: int, tell: Callable[[str], None]) -> Iterator[t
     with TemporaryDirectory() as folder:
         folders: dict[Path, Path] = {}
         study_of: dict[str, Study] = {}
-        for file in drawn.files:
-            store = read_study(file, drawn.scale, drawn.only).store
+        for file, store in zip(drawn.files, drawn.stores, strict=True):
             results = folders.setdefault(store, Path(folder, str(len(folders))))
             study = read_study(file, drawn.scale, drawn.only, results)
             study_of |= dict.fromkeys(study.known, study)

@@ -56,7 +56,7 @@ class Provenance:
     def differing(self) -> dict[str, int]:
         """Modules of fedgrid whose code is another one here, and how many of the cells that concerns."""
         number: Counter[str] = Counter()
-        here = {code: modules(ENGINE, None, filter(_is_here, names)) for code, names in self.modules.items()}
+        here = {code: modules(ENGINE, None, [*filter(_is_here, names)]) for code, names in self.modules.items()}
         for cell in self.cells.values():
             code = self.modules[cell.code].items()
             number.update(name for name, digest in code if _is_ours(name) and here[cell.code].get(name) != digest)
