@@ -105,8 +105,8 @@ def _names(cell: Cell, experiment: Experiment) -> set[str]:
 
 def _meant(word: str, named: Sequence[tuple[Cell, set[str]]]) -> set[int]:
     """The numbers of the cells that are called by a word, or else by more words of which it is a part."""
-    text = _plain(word)
-    called = {number for number, (cell, names) in enumerate(named) if text in names or _is_identity(word, cell)}
+    text, file = _plain(word), Path(word).name
+    called = {number for number, (cell, names) in enumerate(named) if text in names or _is_identity(word, file, cell)}
     if called or not text:
         return called
     ending = "" if text[-1].isalpha() and len(text) >= SHORTEST_BEGINNING else r"(?!\w|\.\d)"
@@ -114,10 +114,10 @@ def _meant(word: str, named: Sequence[tuple[Cell, set[str]]]) -> set[int]:
     return {number for number, (_, names) in enumerate(named) if any(map(part.search, names))}
 
 
-def _is_identity(word: str, cell: Cell) -> bool:
+def _is_identity(word: str, file: str, cell: Cell) -> bool:
     """Whether a word is the beginning of a cell's key, or the name of its results or of its log."""
     is_key = len(word) >= SHORTEST_KEY and cell.key.startswith(word.casefold())
-    return is_key or Path(word).name in (cell.file.name, cell.log.name)
+    return is_key or file in (cell.file.name, cell.log.name)
 
 
 def _words(selection: Sequence[str], named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
