@@ -219,12 +219,17 @@ def _check_artifact(kind: str, file: Path) -> None:
         raise Damaged(file, "not what was written")
 
 
-def run(cell: Cell, planned: plan_file.Plan, out: Path | None) -> int:
-    """Trains a cell of a plan; returns the exit code, and notes in the store how it ended.
+def run(file: Path, key: str, out: Path | None) -> int:
+    """Trains a cell of the plan in `file`; returns the exit code, and notes in the store how it ended.
 
     With `out`, for somebody who waits for these results: progress goes to standard error, and why there are none is
     noted alone. Raises the interruption of a signal once that is noted.
     """
+    try:
+        planned = plan_file.read(file)
+    except UserError as error:
+        return complain(error)
+    cell = planned.study.known[key]
     status = Status(cell.status, cell.row.training.rounds)
     try:
         with noted(status):
@@ -271,18 +276,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("key", metavar="KEY", help="of the cell")
     parser.add_argument("--out", type=Path, help="the file of its results, for somebody who waits for them")
     arguments = parser.parse_args(argv)
-    code = heeding_signals(lambda: _main(**vars(arguments)))
+    code = heeding_signals(lambda: run(**vars(arguments)))
     if code == TERMINATED and not arguments.out:
         say("interrupted; run the same command to continue", sys.stdout)
     return code
-
-
-def _main(file: Path, key: str, out: Path | None) -> int:
-    try:
-        planned = plan_file.read(file)
-    except UserError as error:
-        return complain(error)
-    return run(planned.study.known[key], planned, out)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,9 @@ class Reporter:
         return report
 
     def _tell(self, item: pytest.Item, error: BaseException | None) -> None:
-        title = title_of(item)
+        callspec: Any = getattr(item, "callspec", None)
+        case = callspec.id.removeprefix("it").removeprefix("-") if callspec else ""
+        title = check_of(_function(item)).title + (f": {case}" if case else "")
         if error is None:
             self.passed += 1
             say(f"passed  {title}", self.stream)
@@ -128,14 +130,6 @@ class Reporter:
 def _function(item: pytest.Item) -> Any:
     function: Any = getattr(item, "function")  # noqa: B009  # of items that are functions, as all of the suite's are
     return function
-
-
-def title_of(item: pytest.Item) -> str:
-    """What holds where a check passes, with its case."""
-    callspec: Any = getattr(item, "callspec", None)
-    case = callspec.id.removeprefix("it").removeprefix("-") if callspec else ""
-    title = check_of(_function(item)).title
-    return f"{title}: {case}" if case else title
 
 
 def cause_of(error: BaseException, file: Path) -> str:
