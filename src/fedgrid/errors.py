@@ -66,7 +66,7 @@ def complain(error: UserError | OSError) -> int:
     line = CONTROL.sub(lambda character: repr(character[0])[1:-1], " ".join(sentence(error).splitlines()))
     if len(line) > MOST_LETTERS:  # the key comes before a long value, what is allowed after it
         line = f"{line[: MOST_LETTERS - 300]} … {line[-300:]}"
-    say(f"{PREFIX}{line}", sys.stderr)
+    say_notice(line)
     return 2
 
 
@@ -87,6 +87,11 @@ def say(text: str, stream: TextIO) -> None:
         if error.errno not in OF_THE_MACHINE:
             raise
         _forget(stream)
+
+
+def say_notice(text: str) -> None:
+    """Prints a sentence for the user on standard error, as `say` does."""
+    say(f"{PREFIX}{text}", sys.stderr)
 
 
 def _forget(stream: TextIO) -> None:

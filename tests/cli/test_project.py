@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fedgrid.cli.main import main
-from fedgrid.run.launch import Launch
+from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,21 +81,21 @@ def test_a_folder_or_a_pipe_is_no_study(folder, complaint, started):
 
 
 def test_a_study_is_started(folder, started):
-    assert main(["go", "study.yaml", "--cores", "1"]) is None
-    assert started == [Launch(Path("study.yaml"), "1").command]
+    assert main(["go", "study.yaml", "--cores", "1"]) == 0
+    assert started == [[*SNAKEMAKE, *snakemake_arguments(Path("study.yaml"), "1")]]
 
 
 def test_the_command_that_go_stands_for(folder):
     main(["init", "."])
     study = Path("config/study.yaml")
     whole = ["--cores", "2", "--configfile", "config/study.yaml"]
-    assert Launch(study, "2").arguments == whole
-    assert Launch(study, "2", "small", "table1").arguments == [*whole, "--config", "scale=small", "only=table1"]
-    assert Launch(study, slurm=True).arguments[:2] == ["--workflow-profile", "profiles/slurm"]
+    assert snakemake_arguments(study, "2") == whole
+    assert snakemake_arguments(study, "2", "small", "table1") == [*whole, "--config", "scale=small", "only=table1"]
+    assert snakemake_arguments(study, slurm=True)[:2] == ["--workflow-profile", "profiles/slurm"]
 
 
 def test_without_a_project_the_rules_and_profiles_of_the_package_are_named(folder):
-    arguments = Launch(Path("s.yaml")).arguments
+    arguments = snakemake_arguments(Path("s.yaml"))
     named = dict(zip(arguments[::2], arguments[1::2], strict=True))
     assert Path(named["--snakefile"]).is_file()
     assert yaml.safe_load((Path(named["--workflow-profile"]) / "config.yaml").read_text())["scheduler"] == "greedy"

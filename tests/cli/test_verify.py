@@ -5,9 +5,9 @@ from earlier import edited, train_all, trained_study
 from studies import prepared
 
 from fedgrid.api.study_file import read_study
+from fedgrid.api.verification import comparable, sample
 from fedgrid.cli.main import main
 from fedgrid.files import read_table, write_table
-from fedgrid.jobs.verification import comparable, sample
 
 EQUAL = "2 cells trained again: every recorded bit is the same\n"
 

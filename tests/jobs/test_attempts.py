@@ -4,6 +4,7 @@ import pytest
 from studies import prepared, study_of, trained
 
 from fedgrid.api.explanation import explain
+from fedgrid.api.verification import obstacles
 from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
@@ -12,7 +13,6 @@ from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
 from fedgrid.jobs.machine import processor
-from fedgrid.jobs.verification import obstacles
 
 ROUNDS = 4
 

@@ -9,7 +9,7 @@ from fedgrid.cli.components import component_text
 from fedgrid.errors import UserError
 from fedgrid.suite import method, method_costs, method_executors, method_key, method_source, simulations
 from fedgrid.suite.expectations import NotFinite, Unmet
-from fedgrid.suite.reporting import Reporter, cause_of
+from fedgrid.suite.running import Reporter, cause_of
 from fedgrid.suite.subjects import subject
 
 ROUND = "        average = fed.average(fed.upload(local.theta))\n"

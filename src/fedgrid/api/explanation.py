@@ -14,7 +14,7 @@ from fedgrid.grid.plan.cell_metadata import CellMetadata, cell_metadata
 from fedgrid.grid.plan.choices import group_of
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.expansion import point_text
 from fedgrid.grid.study.sources import NOT_COUNTED
 from fedgrid.run import cell_states
@@ -46,7 +46,10 @@ def _explain_cells(
 ) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
     states_by_key, (cell, *others) = cell_states.read(study), cells
-    yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
+    seeds, done = ", ".join(str(cell.seed) for cell in cells), sum(cell.done for cell in cells)
+    named = f"{cell.row.label}, {cell.partition.data.label}, {cell.heterogeneity}, seeds {seeds}"
+    summary = f"{named}: {done} of {len(cells)} trained"
+    yield summary if others else f"{cell.description}: {_state(states_by_key[cell.key])}"
     if study_name:
         yield f"study      {study_name}"
     keys = {cell.key for cell in cells}
@@ -108,14 +111,6 @@ def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
         yield from (f"           {name}: {reason}" for name, reason in NOT_COUNTED.items())
 
 
-def _summary(cells: list[Cell]) -> str:
-    """The cells in one line."""
-    cell, done = cells[0], sum(cell.done for cell in cells)
-    seeds = ", ".join(str(cell.seed) for cell in cells)
-    named = f"{cell.row.label}, {cell.partition.data.label}, {cell.heterogeneity}"
-    return f"{named}, seeds {seeds}: {done} of {len(cells)} trained"
-
-
 def _state(state: cell_states.State) -> str:
     """How a cell is doing."""
     name = {"done": "trained", "missing": "to be trained"}.get(state.name, state.name)
@@ -127,14 +122,11 @@ def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> dict[s
     done = {cell.key for cell in cells if cell.done}
     if not done:
         return {}
-    words = {word.casefold() for word in selection}
     from fedgrid.analysis.prose.cell_scores import score_texts  # it imports pandas, which takes half a second
 
-    def shows(experiment: Experiment) -> tuple[bool, int]:
-        return experiment.id.casefold() in words, len(done & {cell.key for cell in experiment.cells})
-
-    experiment = max(study.experiments, key=shows)
-    return score_texts(manifest.content(study, experiment), done)
+    words, experiments = {word.casefold() for word in selection}, study.experiments
+    shown = [(e.id.casefold() in words, len(done & {cell.key for cell in e.cells})) for e in experiments]
+    return score_texts(manifest.content(study, experiments[shown.index(max(shown))]), done)
 
 
 def _versions(cells: Iterable[Cell]) -> Iterator[str]:

@@ -121,8 +121,17 @@ def _is_identity(word: str, file: str, cell: Cell) -> bool:
 
 
 def _words(selection: Sequence[str], named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
-    """The words of a selection; what fits no cell as it stands is taken apart at its commas, and then at its blanks."""
-    return _joined([part for word in selection for part in _parts(word, named)])
+    """The words of a selection; what fits no cell as it stands is taken apart at its commas, and then at its blanks.
+
+    ``seed`` and the number behind it are one word.
+    """
+    words: list[str] = []
+    for part in (part for word in selection for part in _parts(word, named)):
+        if words and words[-1].casefold() == "seed" and part.isdecimal():
+            words[-1] += f" {part}"
+        else:
+            words.append(part)
+    return words
 
 
 def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
@@ -133,17 +142,6 @@ def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
         if parts not in ([], [word]):
             return [below for part in parts for below in _parts(part, named)]
     return [word]
-
-
-def _joined(selection: Sequence[str]) -> list[str]:
-    """The words, with ``seed`` and the number behind it as one."""
-    words: list[str] = []
-    for word in selection:
-        if words and words[-1].casefold() == "seed" and word.isdecimal():
-            words[-1] += f" {word}"
-        else:
-            words.append(word)
-    return words
 
 
 def _plain(word: str) -> str:

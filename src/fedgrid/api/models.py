@@ -108,10 +108,8 @@ class StoredModels(ModelsFile):
             return f"{self.path}: clients have different {point} models; name one of the clients {_ranges(known)}"
         everyone = {number for group in self.header["models"] for number in group["clients"]}
         if client in everyone and point == "trained":
-            return (
-                f"{self.path}: client {client} did not take part in the last round and has no trained model; "
-                f"clients {_ranges(known)} have one"
-            )
+            absent = f"client {client} did not take part in the last round and has no trained model"
+            return f"{self.path}: {absent}; clients {_ranges(known)} have one"
         return f"{self.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
 
     def client_data_notice(self, choice: Choice) -> str:

@@ -52,31 +52,22 @@ def layers(network: Network, theta: Mapping[str, Tensor], images: Tensor) -> Ord
     parts, x = OrderedDict[str, nn.Module](), images
     for name, module in network.modules.items():
         parameters = {key.removeprefix(f"{name}."): t for key, t in theta.items() if key.startswith(f"{name}.")}
-        shapes = Shapes(module)
+        shapes: dict[str, torch.Size] = {}  # of what each normalising layer sees
+        norms = [(path, layer) for path, layer in module.named_modules() if isinstance(layer, BatchNorm | GroupNorm)]
+        hooks = [layer.register_forward_pre_hook(partial(_note, shapes, path)) for path, layer in norms]
         x = functional_call(module.eval(), parameters, x)
-        part = _with_ordinary_norms(deepcopy(module), shapes.close())
+        for hook in hooks:
+            hook.remove()
+        part = _with_ordinary_norms(deepcopy(module), shapes)
         if not all(type(layer).__module__.startswith("torch.nn.") for layer in part.modules()):
             return None
         parts[name.partition(".")[0]] = _filled(part.to_empty(device="cpu").to(images.dtype), parameters)
     return parts
 
 
-class Shapes(dict[str, torch.Size]):
-    """The shapes of what each normalising layer of a module sees, by its name, until it is closed."""
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, BatchNorm | GroupNorm)]
-        self.hooks = [layer.register_forward_pre_hook(partial(self._note, name)) for name, layer in layers]
-
-    def _note(self, name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self[name] = inputs[0].shape
-
-    def close(self) -> "Shapes":
-        """Notes nothing from now on."""
-        for hook in self.hooks:
-            hook.remove()
-        return self
+def _note(shapes: dict[str, torch.Size], name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    """Notes the shape of what a layer sees."""
+    shapes[name] = inputs[0].shape
 
 
 def _with_ordinary_norms(module: nn.Module, shapes: Mapping[str, torch.Size]) -> nn.Module:
@@ -134,10 +125,9 @@ def program(predict: Scores, network: Network, kept: Tree, shape: Sequence[int],
     try:
         return _exported(Prediction(predict, network, kept), example, network.mixed)
     except Exception as error:  # of a method's own code, which may do anything
-        first = str(error).strip().partition("\n")[0]
-        raise UserError(
-            f"torch.export cannot export how this model predicts ({type(error).__name__}: {first})"
-        ) from error
+        first, *_ = str(error).strip().split("\n")
+        why = f"{type(error).__name__}: {first}"
+        raise UserError(f"torch.export cannot export how this model predicts ({why})") from error
 
 
 @torch.no_grad()

@@ -1,6 +1,5 @@
 """A user's own pictures, scored by a final model of a cell."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from fedgrid.api.models import StoredModels
 from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say_notice
 
 TOGETHER = 256
 "Pictures that go through a model together."
@@ -47,7 +46,7 @@ class Scorer:
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
         if notice := models.edited_code_notice(choice):
-            say(f"fedgrid: {notice}", sys.stderr)
+            say_notice(notice)
         module = models.module(choice)
         for start in range(0, len(files), TOGETHER):
             some = files[start : start + TOGETHER]
@@ -81,15 +80,13 @@ def _check(cell: Path, modality: str, images: Mapping[str, Any]) -> None:
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:
     """The pictures that are named, and those in the folders that are, at any depth; UserError where there are none."""
-    return [picture for path in paths for picture in _pictures(path)]
-
-
-def _pictures(path: Path) -> list[Path]:
-    if not path.exists():
-        raise UserError(f"{path} does not exist")
-    if not path.is_dir():
-        return [path]
-    pictures = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
-    if not pictures:
-        raise UserError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in this folder")
+    pictures: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist")
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        inside = [file for file in files if file == path or file.suffix.lower() in SUFFIXES]
+        if not inside:
+            raise UserError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in this folder")
+        pictures += inside
     return pictures

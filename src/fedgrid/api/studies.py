@@ -18,7 +18,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.run import cell_states
-from fedgrid.run.launch import Launch
+from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
 
 class StudyFile:
@@ -74,8 +74,8 @@ class StudyFile:
         next call resumes.
         """
         read(self.file)  # it may have been edited, and Snakemake says less of what is wrong with it
-        launch = Launch(self.file, str(cores), self.scale, self.only, slurm, options)
-        if subprocess.run(launch.command).returncode:
+        arguments = snakemake_arguments(self.file, str(cores), self.scale, self.only, slurm, options)
+        if subprocess.run([*SNAKEMAKE, *arguments]).returncode:
             raise UserError(f"{self.file}: the run was stopped, or some jobs failed; see above and fedgrid status")
 
     def results(self, experiment: str = "") -> StudyResults:

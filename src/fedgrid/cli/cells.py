@@ -2,15 +2,14 @@
 
 import argparse
 import csv
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedgrid.api.finding import the_cell
 from fedgrid.cli.parsing import STORE, STUDY, any_path, assignments, command, flag, option, path, study_of
 from fedgrid.components import describe, parse_setting
-from fedgrid.errors import Damaged, UserError, complain, say
+from fedgrid.errors import Damaged, UserError, complain, say_notice
 from fedgrid.files import check_writable, replacing
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
@@ -20,16 +19,13 @@ from fedgrid.jobs.signals import TERMINATED
 from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
-if TYPE_CHECKING:
-    from fedgrid.api.scoring import Score
-
 OF_CLUSTERS = ("gpu_share", "pack", "mem_mb", "runtime")
-COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
     """Adds an option for each setting of computing, training and the package's kinds of partitions."""
-    _add_settings(parser.add_argument_group("computation"), {"": COMPUTE})
+    compute = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
+    _add_settings(parser.add_argument_group("computation"), {"": compute})
     _add_settings(parser.add_argument_group("training"), {"": describe(Training)["parameters"]})
     kinds = {name: description("partition", name)["parameters"] for name in packaged("partition")}
     _add_settings(parser.add_argument_group("partition"), kinds)
@@ -98,9 +94,9 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     """The study of one cell that the options describe."""
     if arguments.seed < 0:
         raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
-    if arguments.out and arguments.out.is_dir():
-        raise UserError(f"--out: {arguments.out} is a folder, name a file")
     if arguments.out:
+        if arguments.out.is_dir():
+            raise UserError(f"--out: {arguments.out} is a folder, name a file")
         check_writable(arguments.out.parent, "--out")
     method, model = description("methods", arguments.method), description("models", arguments.model)
     settings = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
@@ -114,7 +110,8 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
     partition_settings = dict(parse_setting(partition, text, "--partition-set") for text in arguments.partition_set)
     features = {"features": arguments.features} if arguments.features else {}
-    return {
+    data_root = {"data_root": arguments.data_root} if arguments.data_root else {}
+    return data_root | {
         "name": "run",
         "results": arguments.results,
         "download": not arguments.no_download,
@@ -126,7 +123,6 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "seeds": [arguments.seed],
         "artifacts": arguments.artifacts,
         "compute": compute,
-        **({"data_root": arguments.data_root} if arguments.data_root else {}),
     }
 
 
@@ -163,10 +159,6 @@ def _print_scores(out: Path, cell: Cell) -> None:
     print(f"results: {out}")
 
 
-ESCAPED = "backslashreplace"
-"How a CSV file holds the name of a picture that is not UTF-8."
-
-
 @command(
     option("cell CELL", "the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"),
     option("images IMAGE", "pictures, or folders of pictures", nargs="+", type=any_path),
@@ -175,7 +167,7 @@ ESCAPED = "backslashreplace"
     option("--out FILE", "write a CSV file instead of printing", type=path),
     *STUDY,
 )
-def predict(arguments: argparse.Namespace) -> int:
+def predict(arguments: argparse.Namespace) -> None:
     """Score your own pictures with a final model of a cell that keeps its models.
 
     fedgrid predict 3fa1b2c4 photo.jpg --client 3
@@ -187,14 +179,18 @@ def predict(arguments: argparse.Namespace) -> int:
     files = pictures_in(arguments.images)
     scores = scorer.scores(files)
     if arguments.out:
-        _write(arguments.out, scores)
+        # a picture's name that is not UTF-8 is escaped
+        options: dict[str, Any] = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
+        with replacing(arguments.out) as temporary, open(temporary, "w", **options) as target:
+            writer = csv.writer(target)
+            writer.writerow(["file", "class", "probability"])
+            writer.writerows([score.file, score.name, f"{score.probability:.6f}"] for score in scores)
     else:
         width = max(len(str(file)) for file in files)
         for score in scores:
             print(f"{score.file!s:{width}}  {score.name}  {score.probability:.4f}")
     for change, number in scorer.changes.items():
-        say(f"fedgrid: {number:,} of {len(files):,} pictures: {change}", sys.stderr)
-    return 0
+        say_notice(f"{number:,} of {len(files):,} pictures: {change}")
 
 
 def _cell(arguments: argparse.Namespace) -> Path:
@@ -203,10 +199,3 @@ def _cell(arguments: argparse.Namespace) -> Path:
     is_path = file.is_file() or file.suffix in (".parquet", ".safetensors")
     selection = [word.strip() for word in arguments.cell.split(",")]
     return file if is_path else the_cell(study_of(arguments), selection, "predict").file
-
-
-def _write(file: Path, scores: Iterable["Score"]) -> None:
-    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8", errors=ESCAPED) as target:
-        writer = csv.writer(target)
-        writer.writerow(["file", "class", "probability"])
-        writer.writerows([score.file, score.name, f"{score.probability:.6f}"] for score in scores)

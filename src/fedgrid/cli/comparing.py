@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -17,7 +16,7 @@ from fedgrid.cli.parsing import command, option, path
 from fedgrid.cli.phrases import counted
 from fedgrid.components import describe, parse_setting
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError, nearest, say
+from fedgrid.errors import UserError, nearest, say_notice
 from fedgrid.files import slug, write_text
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.product import planned_study
@@ -64,7 +63,7 @@ TRAINING = {p["name"]: p["default"] for p in describe(Training)["parameters"] if
     option("--rounds T", f"default: {TRAINING['rounds']}", type=int, default=TRAINING["rounds"]),
     option("--out FILE", "the study's file (default: compare-METHOD.yaml)", type=path),
 )
-def compare(arguments: argparse.Namespace) -> int:
+def compare(arguments: argparse.Namespace) -> None:
     """Write a study that compares a method with others.
 
     fedgrid compare mine.py
@@ -86,17 +85,16 @@ def compare(arguments: argparse.Namespace) -> int:
         "seeds": list(range(arguments.seeds)),
         "model": _reference(arguments.model, out) if arguments.model else _model(data, out),
         "training": TRAINING | {"rounds": arguments.rounds},
-        "methods": [_row(row, out) for row in rows],
+        "methods": [{Path(r).stem: {"method": _reference(r, out)}} if r.endswith(".py") else r for r in rows],
     }
     study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
     size = counted(len(study.by_key), "cell")
     write_text(out, _text(content, study.rows[method].title, size, out))
     for notice in study.notices:
-        say(f"fedgrid: {notice}", sys.stderr)
+        say_notice(notice)
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {quote(str(out))}")
     print(f"  snakemake --cores {machine.cores()} --configfile {quote(str(out))}")
-    return 0
 
 
 def _entries(words: Sequence[str]) -> list[str]:
@@ -108,11 +106,6 @@ def _entries(words: Sequence[str]) -> list[str]:
         else:
             entries.append(word)
     return entries
-
-
-def _row(entry: str, out: Path) -> str | dict[str, Any]:
-    """An entry of `methods`; a file's is called like its method."""
-    return {Path(entry).stem: {"method": _reference(entry, out)}} if entry.endswith(".py") else entry
 
 
 def _reference(text: str, out: Path) -> str:

@@ -21,19 +21,18 @@ from fedgrid.files import write_text
 from fedgrid.loading import KINDS, load, names
 
 if TYPE_CHECKING:
-    from fedgrid.suite.reporting import Reporter
+    from fedgrid.suite.running import Reporter
 
 LISTED = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
 "The kinds of components by the commands that list them."
 
 
-def _list(kind: str, arguments: argparse.Namespace) -> int:
+def _list(kind: str, arguments: argparse.Namespace) -> None:
     known = names(kind)
     if arguments.name and arguments.name not in known:
         raise UserError(f"unknown name '{arguments.name}'; {nearest(arguments.name, known)}")
     listed = [arguments.name] if arguments.name else known
     print("\n\n".join(_block(name, describe(load(kind, name))) for name in listed))
-    return 0
 
 
 LISTS = [
@@ -50,14 +49,11 @@ LISTS = [
 
 def _block(name: str, component: dict[str, Any]) -> str:
     facts = {"source": component["source"]} | component["facts"]
-    return "\n".join(
-        [
-            f"{name}: {component['title']}",
-            f"  {component['summary']}",
-            *(f"  {key}: {as_text(value)}" for key, value in facts.items() if value and key != "named"),
-            *(f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in component["parameters"]),
-        ]
-    )
+    lines = [f"{name}: {component['title']}", f"  {component['summary']}"]
+    lines += [f"  {key}: {as_text(value)}" for key, value in facts.items() if value and key != "named"]
+    parameters = component["parameters"]
+    lines += [f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in parameters]
+    return "\n".join(lines)
 
 
 def as_text(value: Any) -> str:
@@ -76,9 +72,7 @@ def bounds(parameter: Mapping[str, Any]) -> str:
 
 
 def _limits(parameter: Mapping[str, Any]) -> str:
-    if "choices" in parameter:
-        return f" ({' | '.join(map(str, parameter['choices']))})"
-    limits = bounds(parameter)
+    limits = " | ".join(map(str, parameter.get("choices", ()))) or bounds(parameter)
     return f" ({limits})" if limits else ""
 
 
@@ -110,13 +104,13 @@ def _title(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def _write(kind: str, arguments: argparse.Namespace) -> int:
+def _write(kind: str, arguments: argparse.Namespace) -> None:
     name, new = arguments.name, NEW[kind]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
         form = "at most 100 lower-case letters, digits and '_', starting with a letter"
         raise UserError(f"NAME: '{name[:40]}' must be {form}")
     file: Path = arguments.folder / f"{name}.py"
-    if keyword.iskeyword(name) or keyword.iskeyword(_title(name)):
+    if {name, _title(name)} & {*keyword.kwlist}:
         raise UserError(f"NAME: '{name}' is a reserved word of Python")
     if name in names(kind):
         raise UserError(f"NAME: a {KINDS[kind]} '{name}' already exists")
@@ -130,7 +124,6 @@ def _write(kind: str, arguments: argparse.Namespace) -> int:
     print(f"  fedgrid check {quote(str(file))}")
     named, study = path_in_study(file)
     print(f"  {new.entry.format(name=name, file=named)}   # in {study}")
-    return 0
 
 
 NEW_FILES = [
@@ -164,13 +157,12 @@ def check(arguments: argparse.Namespace) -> int:
         raise UserError("fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'")
     from fedgrid.suite.running import run  # torch takes seconds to import
 
-    reference = arguments.component
-    kind, component = _component(reference, arguments.set)
+    kind, component = _component(arguments.component, arguments.set)
     outcome = run(kind, component, arguments.full)
     if outcome.interrupted:
         return 130
-    print(_conclusion(reference, kind, outcome))
-    return 1 if outcome.failed else 0
+    print(_conclusion(arguments.component, kind, outcome))
+    return int(outcome.failed > 0)
 
 
 def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
@@ -185,16 +177,11 @@ def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
         return kind, reference
     component: Any = cls(**resolve(about, dict(parse_setting(about, text, "--set") for text in settings), "--set"))
     if kind == "data":
-        _check_available(component)
+        from fedgrid.suite.data import root
+
+        if not component.is_available(root()):
+            component.load(root(), None)  # raises UserError, which says where the images have to be
     return kind, component
-
-
-def _check_available(data: Any) -> None:
-    """Raises UserError where the images of a data set are not on this machine."""
-    from fedgrid.suite.data import root
-
-    if not data.is_available(root()):
-        data.load(root(), None)
 
 
 def _conclusion(reference: str, kind: str, outcome: "Reporter") -> str:

@@ -102,16 +102,9 @@ def _slurm() -> Iterator[Finding]:
         return
     yield Finding("SLURM", "here")
     yield _version("executor", PLUGIN, f"pip install {PLUGIN}")
-    yield _accounting()
-
-
-def _accounting() -> Finding:
-    """Who tells a run how its jobs end."""
-    if shutil.which("sacct") is None:
-        failure = "not installed"
-    elif not (failure := slurm.accounting_failure()):
-        return Finding("sacct", "answers")
-    return Finding("sacct", f"no accounting ({failure}), so runs ask squeue how jobs end", slurm.forgets_early())
+    failure = slurm.accounting_failure() if shutil.which("sacct") else "not installed"
+    squeue_asked = f"no accounting ({failure}), so runs ask squeue how jobs end"
+    yield Finding("sacct", squeue_asked, slurm.forgets_early()) if failure else Finding("sacct", "answers")
 
 
 def _data_root() -> Finding:
@@ -140,10 +133,10 @@ def _clock(folder: Path) -> Finding:
     """Snakemake compares times of files, which a file server's own clock may set."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         lag = os.stat(file.name).st_mtime - time.time()
+    if abs(lag) <= LARGEST_LAG:
+        return Finding("clock", "files are dated as this machine's clock says")
     text = f"files are dated {abs(lag):.0f} s {'ahead of' if lag > 0 else 'behind'} this machine's clock"
-    if abs(lag) > LARGEST_LAG:
-        return Finding("clock", text, "synchronise the clocks, or jobs may be run again for nothing")
-    return Finding("clock", "files are dated as this machine's clock says")
+    return Finding("clock", text, "synchronise the clocks, or jobs may be run again for nothing")
 
 
 def _gpus() -> Finding:
@@ -151,16 +144,10 @@ def _gpus() -> Finding:
     if not names:
         return Finding("GPUs", "none, so cells are computed on the CPU")
     advice = "" if seen_by_torch() else f"torch {_installed('torch')} cannot use them; install its CUDA build"
-    return Finding("GPUs", f"{len(names)}, {_sharing()}", advice)
-
-
-def _sharing() -> str:
-    """What `gpu_share: auto` does here."""
-    share = cells_on_a_gpu(Compute())
-    if share == 1:
-        return "a cell on each"
+    share = cells_on_a_gpu(Compute())  # what `gpu_share: auto` does here
     beside = "side by side, by MPS" if side_by_side() else "in turns; side by side once nvidia-cuda-mps-control -d runs"
-    return f"{share} cells on each, whose kernels run {beside}"
+    sharing = f"{share} cells on each, whose kernels run {beside}" if share > 1 else "a cell on each"
+    return Finding("GPUs", f"{len(names)}, {sharing}", advice)
 
 
 def _threads() -> Finding:
@@ -171,38 +158,29 @@ def _threads() -> Finding:
 
 
 @command(option("--store FOLDER", f"default: {STORE}", type=path, default=STORE))
-def about(arguments: argparse.Namespace) -> int:
+def about(arguments: argparse.Namespace) -> None:
     """Versions, processor, GPUs and the size of the store, for a bug report.
 
     fedgrid about
     fedgrid about --store results/store
     """
-    facts = [*_versions(), *_machine(), ("store", _store(arguments.store))]
+    facts = list(_facts(arguments.store))
     width = max(len(name) for name, _ in facts)
     print("\n".join(f"{name:{width}}  {value}" for name, value in facts))
-    return 0
 
 
-def _versions() -> Iterator[tuple[str, str]]:
-    yield "fedgrid", f"{fedgrid.__version__}, {_commit()}"
+def _facts(store: Path) -> Iterator[tuple[str, str]]:
+    revision = commit()
+    edited = "" if revision is None or revision.clean else " with uncommitted changes"
+    yield "fedgrid", f"{fedgrid.__version__}, {f'commit {revision.id[:12]}{edited}' if revision else 'not in a clone'}"
     yield "Python", f"{platform.python_version()} on {platform.platform()}"
     for name in PACKAGES:
         yield name, _installed(name) or "not installed"
-
-
-def _commit() -> str:
-    revision = commit()
-    if revision is None:
-        return "not in a clone"
-    return f"commit {revision.id[:12]}{'' if revision.clean else ' with uncommitted changes'}"
-
-
-def _machine() -> Iterator[tuple[str, str]]:
     yield "processor", f"{processor()}, {os.cpu_count()} cores; {instructions() or 'instruction sets unknown'}"
     yield "memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
     gpus = nvidia_smi("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").splitlines()
-    for gpu in gpus or ["none that nvidia-smi reports"]:
-        yield "GPU", gpu
+    yield from (("GPU", gpu) for gpu in gpus or ["none that nvidia-smi reports"])
+    yield "store", _store(store)
 
 
 def _store(folder: Path) -> str:

@@ -9,7 +9,7 @@ from shlex import quote
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
 from fedgrid.cli.phrases import counted, module_names
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say, say_notice
 from fedgrid.files import check_writable
 
 TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
@@ -27,7 +27,7 @@ TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
     flag("--follow", "keep exporting every 2 seconds while a run is active, and stop when it ends"),
     *STUDY,
 )
-def export(arguments: argparse.Namespace) -> int:
+def export(arguments: argparse.Namespace) -> None:
     """Curves for TensorBoard, MLflow or Weights & Biases, tables for a spreadsheet.
 
     fedgrid export results/digits --to tensorboard
@@ -38,25 +38,23 @@ def export(arguments: argparse.Namespace) -> int:
     from fedgrid.api.exporting import targets  # torch and pandas take seconds to import
 
     if arguments.follow:
-        _check_following(arguments, list(targets.TRACKERS))
-        return _follow(arguments)
+        _follow(arguments)
+        return
     if arguments.results:
         results, folder = targets.load_results_below(arguments.results), arguments.results
     else:
         study = study_of(arguments)
         results, folder = targets.collect_finished_results(study), study.folder
     folder = _out(arguments, folder)
-    if arguments.to in targets.SPREADSHEETS:
-        write = targets.SPREADSHEETS[arguments.to]
+    if write := targets.SPREADSHEETS.get(arguments.to):
         files = [file for name, part in results.items() for file in write(part, folder / name)]
         print(f"{counted(len(files), 'file')} in {folder}")
-        return 0
+        return
     tracker = targets.TRACKERS[arguments.to](folder)
     numbers = [targets.track(part, tracker, name) for name, part in results.items()]
     written, earlier = map(sum, zip(*numbers, strict=True))
     there = f", {earlier:,} are there already" if earlier else ""
     print(f"{counted(written, 'run')} written{there}: {tracker.hint}")
-    return 0
 
 
 def _out(arguments: argparse.Namespace, folder: Path) -> Path:
@@ -65,25 +63,20 @@ def _out(arguments: argparse.Namespace, folder: Path) -> Path:
     return out
 
 
-def _check_following(arguments: argparse.Namespace, trackers: list[str]) -> None:
-    if arguments.to not in trackers:
-        raise UserError(f"--follow: {arguments.to} is written once; {', '.join(trackers)} can follow a run")
-    if arguments.results:
-        raise UserError(
-            "--follow: a results folder is only complete after a run; name the study with --configfile instead"
-        )
-
-
-def _follow(arguments: argparse.Namespace) -> int:
+def _follow(arguments: argparse.Namespace) -> None:
     from fedgrid.api.exporting.following import follow
     from fedgrid.api.exporting.targets import TRACKERS
 
+    if arguments.to not in TRACKERS:
+        raise UserError(f"--follow: {arguments.to} is written once; {', '.join(TRACKERS)} can follow a run")
+    if arguments.results:
+        advice = "name the study with --configfile instead"
+        raise UserError(f"--follow: a results folder is only complete after a run; {advice}")
     study = study_of(arguments)
     tracker = TRACKERS[arguments.to](_out(arguments, study.folder))
     say(tracker.hint, sys.stdout)
     for line in follow(study, tracker):
         say(line, sys.stdout)
-    return 0
 
 
 @command(
@@ -93,7 +86,7 @@ def _follow(arguments: argparse.Namespace) -> int:
     option("--license TEXT", "the license of the archive, for its description", type=utf8),
     *CHOICE,
 )
-def bundle(arguments: argparse.Namespace) -> int:
+def bundle(arguments: argparse.Namespace) -> None:
     """Put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate.
 
     fedgrid bundle
@@ -107,16 +100,13 @@ def bundle(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or Path(f"{study.folder.name}.zip")
     if not arguments.without_models:
         for contents, number in client_data_in_artifacts(finished_cells(study)).items():
-            files = counted(number, "file")
-            say(f"fedgrid: the archive has {files} of {contents}; --without-models leaves them out", sys.stderr)
-    license = arguments.license or NO_LICENSE
-    number = write_archive(study, arguments.study, out, not arguments.without_models, license)
+            say_notice(f"the archive has {counted(number, 'file')} of {contents}; --without-models leaves them out")
+    number = write_archive(study, arguments.study, out, not arguments.without_models, arguments.license or NO_LICENSE)
     print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
-    return 0
 
 
 @command(option("archive ARCHIVE", "a file of fedgrid bundle", type=path), RESULTS)
-def open_(arguments: argparse.Namespace) -> int:
+def open_(arguments: argparse.Namespace) -> None:
     """Unpack an archive into a store, so that a run has nothing left to train; existing files are kept.
 
     fedgrid open digits.zip
@@ -145,4 +135,3 @@ def open_(arguments: argparse.Namespace) -> int:
         print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
     scale = "" if provenance.scale == "full" else f" --scale {quote(provenance.scale)}"
     print(f"Next: fedgrid go {quote(provenance.study or 'STUDY')}{scale}")
-    return 0

@@ -24,9 +24,9 @@ from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
     *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
-    *(progress.explain, progress.report, cells.run, cells.predict, *partitions.COMMANDS, exchange.export),
-    *(exchange.bundle, exchange.open_, store.verify, *components.NEW_FILES, components.check, comparing.compare),
-    *(reference.docs, doctor.doctor, doctor.about),
+    *(progress.explain, progress.report, cells.run, cells.predict, partitions.inspect, partitions.export_partition),
+    *(partitions.import_partition, exchange.export, exchange.bundle, exchange.open_, store.verify),
+    *(*components.NEW_FILES, components.check, comparing.compare, reference.docs, doctor.doctor, doctor.about),
 )
 "In the order of the help."
 EXAMPLES = """examples:
@@ -59,8 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     exclude_working_folder()
     try:
         arguments = parser().parse_args(argv)
-        code: int = arguments.call(arguments)
-        return code
+        return int(arguments.call(arguments) or 0)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough

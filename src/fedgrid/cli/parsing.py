@@ -13,8 +13,8 @@ from fedgrid.errors import UserError
 from fedgrid.files import check_utf8, path_of
 from fedgrid.grid.plan.planned_study import Study
 
-Call = Callable[[argparse.Namespace], int]
-"What a command does with its arguments; it returns the exit code."
+Call = Callable[[argparse.Namespace], int | None]
+"What a command does with its arguments; it returns the exit code, where that may be another than 0."
 Option = Callable[[argparse.ArgumentParser], Any]
 "Adds an option, or several, to the parser of a command."
 
@@ -40,11 +40,9 @@ class Command:
 
     def add_to(self, commands: "argparse._SubParsersAction[Parser]") -> None:
         """Adds the command to the command line."""
-        form = argparse.RawDescriptionHelpFormatter
-        epilog = "".join(["examples:\n", *(f"  {line}\n" for line in self.examples)])
-        parser = commands.add_parser(
-            self.name, help=self.text, description=self.text, epilog=epilog, formatter_class=form
-        )
+        form, epilog = argparse.RawDescriptionHelpFormatter, "\n  ".join(["examples:", *self.examples]) + "\n"
+        settings: dict[str, Any] = {"description": self.text, "epilog": epilog, "formatter_class": form}
+        parser = commands.add_parser(self.name, help=self.text, **settings)
         for add in self.options:
             add(parser)
         parser.set_defaults(call=self.call)

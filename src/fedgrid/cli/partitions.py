@@ -30,7 +30,7 @@ PARTITION = option("partition PARTITION", "Parquet file of a partition", type=pa
 
 
 @command(flag("--json", "print the statistics as JSON"), PARTITION)
-def inspect(arguments: argparse.Namespace) -> int:
+def inspect(arguments: argparse.Namespace) -> None:
     """What a partition looks like: clients, sizes, classes, distances.
 
     fedgrid inspect partition.parquet
@@ -46,11 +46,10 @@ def inspect(arguments: argparse.Namespace) -> int:
     else:
         lines = [metadata["words"], *_summary(metadata, statistics), "", *_clients(metadata, statistics)]
         print("\n".join(lines))
-    return 0
 
 
 @command(PARTITION, option("folder FOLDER", "made where it does not exist", type=path))
-def export_partition(arguments: argparse.Namespace) -> int:
+def export_partition(arguments: argparse.Namespace) -> None:
     """Copy a partition with its statistics and checksums into a folder, for others to reuse.
 
     fedgrid export-partition partition.parquet published
@@ -59,7 +58,6 @@ def export_partition(arguments: argparse.Namespace) -> int:
 
     refuse_foreign(arguments.partition)
     print(publish(arguments.partition, arguments.folder))
-    return 0
 
 
 def _matching(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +77,7 @@ def _matching(parser: argparse.ArgumentParser) -> None:
     _matching,
     *STORE,
 )
-def import_partition(arguments: argparse.Namespace) -> int:
+def import_partition(arguments: argparse.Namespace) -> None:
     """Convert a partition from another program (a table, JSON, PFLlib's folder) into one that studies can use.
 
     fedgrid import-partition clients.csv --data digits
@@ -101,10 +99,6 @@ def import_partition(arguments: argparse.Namespace) -> int:
     print("", *(notes or ["all images match, none comes twice"]), sep="\n")
     named, study = path_in_study(out)
     print(f'\n{out}\n  heterogeneity: [{{partition: "file:{named}"}}]   # in {study}')
-    return 0
-
-
-COMMANDS = (inspect, export_partition, import_partition)
 
 
 def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
@@ -115,10 +109,8 @@ def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
     yield f"rows       digest {metadata['digest'][:16]}"
     yield f"clients    {metadata['clients']:,}" + (f", {empty:,} without training images" if empty else "")
     yield f"images     {images['train']:,} train, {images['validation']:,} validation, {images['test']:,} test ({test})"
-    yield (
-        f"sizes      {size['min']:,} to {size['max']:,} training and validation images, median {size['median']:,g}, "
-        f"coefficient of variation {size['variation']:.2f}"
-    )
+    spread = f"median {size['median']:,g}, coefficient of variation {size['variation']:.2f}"
+    yield f"sizes      {size['min']:,} to {size['max']:,} training and validation images, {spread}"
     held = summary["classes_held"]
     yield f"classes    {min(held)} to {max(held)} of {len(metadata['classes'])} with a client"
     if summary["domains"]:
@@ -126,14 +118,10 @@ def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
         yield f"domains    {', '.join(totals)}"
     between, pooled = summary["jensen_shannon"], summary["earth_mover"]
     if between["mean"] is not None:
-        yield (
-            f"distances  Jensen–Shannon between clients (0 to 1): mean {between['mean']:.3f}, "
-            f"{between['min']:.3f} to {between['max']:.3f}"
-        )
-        yield (
-            f"           earth mover's (0 to 2): to all clients together mean {pooled['mean']:.3f}, "
-            f"max {pooled['max']:.3f}; between clients mean {pooled['pairwise_mean']:.3f}"
-        )
+        spread = f"mean {between['mean']:.3f}, {between['min']:.3f} to {between['max']:.3f}"
+        yield f"distances  Jensen–Shannon between clients (0 to 1): {spread}"
+        together = f"to all clients together mean {pooled['mean']:.3f}, max {pooled['max']:.3f}"
+        yield f"           earth mover's (0 to 2): {together}; between clients mean {pooled['pairwise_mean']:.3f}"
 
 
 def _clients(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
@@ -145,10 +133,7 @@ def _clients(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
             yield f"{'…':>6}  {len(clients) - 2 * ENDS:,} more; --json prints them all"
         numbers = [sizes[client] for sizes in summary["sizes"].values()]
         columns = [f"{number:7,}" for number in (*numbers, summary["classes_held"][client])]
-        yield "  ".join([f"{client:6}", *columns, _largest(metadata["classes"], summary["counts"][client])]).rstrip()
-
-
-def _largest(names: list[str], counts: list[int]) -> str:
-    held = sorted((number for number, count in enumerate(counts) if count), key=lambda number: -counts[number])
-    named = ", ".join(f"{names[number]}: {counts[number]:,}" for number in held[:LARGEST])
-    return f"{named}, …" if len(held) > LARGEST else named
+        counts = zip(metadata["classes"], summary["counts"][client], strict=True)
+        held = sorted(((name, count) for name, count in counts if count), key=lambda pair: -pair[1])
+        largest = [f"{name}: {count:,}" for name, count in held[:LARGEST]] + ["…"] * (len(held) > LARGEST)
+        yield "  ".join([f"{client:6}", *columns, ", ".join(largest)]).rstrip()

@@ -50,10 +50,8 @@ def search_lines(studies: Iterable[Study]) -> Iterator[str]:
         made, done = sum(search.chosen is not None for search in searches), sum(cell.done for cell in trials.values())
         waiting = len({cell.key for cell in study.cells if cell.pending})
         for_them = f", {counted(waiting, 'cell')} of the tables {'waits' if waiting == 1 else 'wait'} for them"
-        yield (
-            f"search: {made:,} of {counted(len(searches), 'choice')} made, "
-            f"{done:,} of {counted(len(trials), 'cell')} to choose by done{for_them if waiting else ''}"
-        )
+        finished = f"{done:,} of {counted(len(trials), 'cell')} to choose by done{for_them if waiting else ''}"
+        yield f"search: {made:,} of {counted(len(searches), 'choice')} made, {finished}"
 
 
 def other_code_lines(studies: Iterable[Study]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 from fedgrid.api.planning import Outlook, outlook, unavailable
 from fedgrid.cli.parsing import STUDIES, command, option
 from fedgrid.cli.phrases import counted, estimate, other_code_lines, search_lines
-from fedgrid.errors import say
-from fedgrid.grid.costs.forecast import Prospect
+from fedgrid.errors import say_notice
 from fedgrid.grid.costs.needs import Needs
 from fedgrid.grid.costs.spread import spread_of
 from fedgrid.grid.earlier.other_rounds import other_rounds_sentences
@@ -35,7 +33,7 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     option("--cores N", "cores of the run (default: those of this machine that may be used)", type=int),
     _forms,
 )
-def plan(arguments: argparse.Namespace) -> int:
+def plan(arguments: argparse.Namespace) -> None:
     """Which cells of studies are cached and which are to run, and about how many hours these take.
 
     fedgrid plan
@@ -47,22 +45,22 @@ def plan(arguments: argparse.Namespace) -> int:
     for study in planned.studies:
         originals.say_notices(study)
         for notice in study.notices:
-            say(f"fedgrid: {notice}", sys.stderr)
+            say_notice(notice)
     for shortage in filter(None, dict.fromkeys(map(missing_gpus, planned.studies))):
-        say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
+        say_notice(f"{shortage}; these cells have to be computed elsewhere")
     if arguments.json:
         print(json.dumps(_as_json(planned), indent=1, ensure_ascii=False))
     else:
         print("\n".join(_lines(planned, arguments.cells)))
-    return 0
 
 
 def _lines(planned: Outlook, with_cells: bool) -> Iterator[str]:
     studies, total = planned.studies, planned.needs
     plain = len(studies) == 1 and not studies[0].has_experiments
     yield from _rows(planned) if plain else _table(planned)
-    if with_cells:
-        yield from map(_cell_line, planned.prospects.values())
+    for prospect in planned.prospects.values() if with_cells else ():
+        where = "its settings wait for a search" if prospect.cell.pending else prospect.cell.file
+        yield f"{'cached' if prospect.done else 'to run'}  {prospect.cell.description}  {where}"
     name = studies[0].name if plain else "all"
     yield f"{name}: {counted(total.cells, 'cell')}, {total.cached:,} cached, {total.to_run:,} to run"
     yield from search_lines(studies)
@@ -113,13 +111,6 @@ def _line(name: str, needs: Needs) -> str:
     return "  ".join([name, *(f"{text:>{len(head)}}" for text, head in zip(columns, HEADS, strict=True))])
 
 
-def _cell_line(prospect: Prospect) -> str:
-    """A cell by its row, data, heterogeneity and seed, whether it is cached, and its file."""
-    cell = prospect.cell
-    where = "its settings wait for a search" if cell.pending else cell.file
-    return f"{'cached' if prospect.done else 'to run'}  {cell.description}  {where}"
-
-
 def _left(planned: Outlook) -> str:
     """Time and how sure it is, memory and disk in a line."""
     needs, cores, spread = planned.needs, planned.machine.cores, spread_of(planned.prospects.values())
@@ -131,13 +122,10 @@ def _left(planned: Outlook) -> str:
     hours = [f"{_rounded(needs.core_hours)} core-hours"]
     hours += [f"{_rounded(needs.gpu_hours)} GPU-hours"] if needs.gpu_hours else []
     measured = f"{needs.measured:,} of these cells estimated from finished ones, " if needs.measured else ""
-    parts = [
-        f"about {estimate(3600 * needs.hours)} on {beside} ({', '.join(hours)})",
-        f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate",
-        *([without_time] if needs.unknown else []),
-        f"{measured}largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB",
-        took,
-    ]
+    parts = [f"about {estimate(3600 * needs.hours)} on {beside} ({', '.join(hours)})"]
+    parts += [f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate"]
+    parts += [without_time] if needs.unknown else []
+    parts += [f"{measured}largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB", took]
     return f"left: {'; '.join(parts)}"
 
 
@@ -168,18 +156,9 @@ def _as_json(planned: Outlook) -> dict[str, Any]:
 
     spread = spread_of(planned.prospects.values())
     studies = [
-        {
-            "name": study.name,
-            "scale": study.scale,
-            "experiments": [values(experiment) for experiment in study.experiments],
-            "all": asdict(planned.needs_of(study.by_key.values())),
-        }
+        {"name": study.name, "scale": study.scale, "experiments": [values(e) for e in study.experiments]}
+        | {"all": asdict(planned.needs_of(study.by_key.values()))}
         for study in planned.studies
     ]
-    return {
-        "studies": studies,
-        "all": asdict(planned.needs),
-        "cores": planned.machine.cores,
-        "times_estimate": spread and asdict(spread),
-        "seconds": planned.seconds,
-    }
+    total = {"studies": studies, "all": asdict(planned.needs), "cores": planned.machine.cores}
+    return total | {"times_estimate": spread and asdict(spread), "seconds": planned.seconds}

@@ -29,7 +29,7 @@ HOME = "\x1b[H\x1b[J"
 
 
 @command(flag("--watch", "refresh every 2 seconds until nothing runs"), *STUDY)
-def status(arguments: argparse.Namespace) -> int:
+def status(arguments: argparse.Namespace) -> None:
     """Done, running, queued and failed cells as a grid, one sign for each seed, and the time left.
 
     fedgrid status
@@ -44,12 +44,12 @@ def status(arguments: argparse.Namespace) -> int:
         text = "\n".join(_lines(study, states_by_key, remarks))
         print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)
         if not arguments.watch or not any(state.name in ("running", "queued") for state in states_by_key.values()):
-            return 0
+            return
         time.sleep(EVERY)
 
 
 @command(*STUDY)
-def report(arguments: argparse.Namespace) -> int:
+def report(arguments: argparse.Namespace) -> None:
     """Tables, figures and report of the cells that are finished, also while a run is going or after it failed.
 
     fedgrid report
@@ -58,7 +58,6 @@ def report(arguments: argparse.Namespace) -> int:
     from fedgrid.analysis.pages import partial
 
     print(*partial.report_of(study_of(arguments), str(arguments.configfile)), sep="\n")
-    return 0
 
 
 def _lines(study: Study, states_by_key: dict[str, State], remarks: dict[str, str]) -> list[str]:
@@ -130,7 +129,7 @@ def _times(study: Study, states_by_key: dict[str, State]) -> list[str]:
     option("--lines", "default: 20", type=int, default=20),
     *STUDY,
 )
-def logs(arguments: argparse.Namespace) -> int:
+def logs(arguments: argparse.Namespace) -> None:
     """Print the tail of a cell's log.
 
     fedgrid logs 3fa1b2c4
@@ -150,9 +149,8 @@ def logs(arguments: argparse.Namespace) -> int:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         print("no log: the cell has not started, or its results come from elsewhere")
-        return 0
+        return
     print(*lines[-arguments.lines :], sep="\n")
-    return 0
 
 
 SELECTION = (
@@ -169,7 +167,7 @@ CONFIGFILE = (
     option("--configfile", CONFIGFILE, type=path),
     *CHOICE,
 )
-def explain(arguments: argparse.Namespace) -> int:
+def explain(arguments: argparse.Namespace) -> None:
     """The cells behind a number of a table: settings, state, scores and files.
 
     fedgrid explain FedCoSR pathological
@@ -179,4 +177,3 @@ def explain(arguments: argparse.Namespace) -> int:
     """
     studies = studies_here(arguments.configfile, arguments.scale, arguments.only)
     print("\n".join(explained(studies, arguments.selection, arguments.code)))
-    return 0

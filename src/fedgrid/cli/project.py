@@ -13,7 +13,7 @@ from fedgrid.cli.parsing import CHOICE, command, flag, option, path
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.run.launch import Launch
+from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
 IGNORED = "/results/\n/.snakemake/\n__pycache__/\n"
 ALL = "all"
@@ -23,7 +23,7 @@ ALL = "all"
     option("folder FOLDER", "where; it is made if it does not exist", type=path),
     option("--paper NAME", "also add a paper's study and printed numbers (NAME, or all)", action="append", default=[]),
 )
-def init(arguments: argparse.Namespace) -> int:
+def init(arguments: argparse.Namespace) -> None:
     """Make a project: a short Snakefile, a study, profiles; files that exist are left as they are.
 
     fedgrid init digits
@@ -42,7 +42,6 @@ def init(arguments: argparse.Namespace) -> int:
         elif file.read_bytes() != text.encode():
             print(f"kept     {file}, which differs from fedgrid's")
     print("Next:", *_steps(folder, arguments.paper), sep="\n  ")
-    return 0
 
 
 def _files(name: str, papers: list[str]) -> Mapping[str, str]:
@@ -69,7 +68,7 @@ def _chosen(papers: list[str]) -> list[str]:
 def _steps(folder: Path, papers: list[str]) -> list[str]:
     entering = [] if folder.resolve() == Path.cwd().resolve() else [shlex.join(["cd", str(folder)])]
     first = [f"fedgrid go config/papers/{paper}.yaml --scale small" for paper in _chosen(papers)[:1]]
-    return [*entering, *(first or ["fedgrid go"])]
+    return entering + (first or ["fedgrid go"])
 
 
 @command(
@@ -80,7 +79,7 @@ def _steps(folder: Path, papers: list[str]) -> list[str]:
     option("--snakemake OPTIONS", "further options of Snakemake, in quotes", type=shlex.split, default=[]),
     *CHOICE,
 )
-def go(arguments: argparse.Namespace) -> int:
+def go(arguments: argparse.Namespace) -> None:
     """Run a study: start Snakemake on it.
 
     fedgrid go
@@ -93,6 +92,7 @@ def go(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
     read(arguments.study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
-    launch = Launch(arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm, options)
-    print(shlex.join(["snakemake", *launch.arguments]), flush=True)
-    os.execv(sys.executable, launch.command)  # signals reach Snakemake itself, which ends its jobs in order
+    asked = arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
+    snakemake = snakemake_arguments(*asked, options)
+    print(shlex.join(["snakemake", *snakemake]), flush=True)
+    os.execv(sys.executable, [*SNAKEMAKE, *snakemake])  # signals reach Snakemake itself, which ends its jobs in order

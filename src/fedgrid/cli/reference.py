@@ -4,7 +4,7 @@ import argparse
 import inspect
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ KEPT_OR_MARK = re.compile(
     flag("--check", "write nothing; exit with 1 if the page would change"),
     option("--out FILE", f"default: {DEFAULT}", type=path, default=DEFAULT),
 )
-def docs(arguments: argparse.Namespace) -> int:
+def docs(arguments: argparse.Namespace) -> None:
     """Write the page on methods from the methods themselves, or check that it is up to date.
 
     fedgrid docs
@@ -62,7 +62,6 @@ def docs(arguments: argparse.Namespace) -> int:
         raise UserError(f"{file} is out of date; update it with: {mend}")
     else:
         print(f"{file} is up to date")
-    return 0
 
 
 def own_methods() -> list[str]:
@@ -85,20 +84,13 @@ def _described(name: str) -> dict[str, Any]:
 
 def page(methods: Mapping[str, Described]) -> str:
     """The whole page on the methods: a table for each group, then a section for each method, by name."""
-    tables = [_group(name, methods) for name in GROUPS if _members(name, methods)]
-    sections = [_section(name, method) for name, method in methods.items()]
-    introduction = shipped.template("cli/templates/methods.md").template
-    return "\n\n".join([introduction.rstrip(), *tables, *sections]) + "\n"
-
-
-def _members(name: str, methods: Mapping[str, Described]) -> dict[str, Described]:
-    return {key: method for key, method in methods.items() if group(method["facts"]["family"]) == name}
-
-
-def _group(name: str, methods: Mapping[str, Described]) -> str:
     heads = ("method", "idea", "shared", "down", "up", "work", "client keeps", "server keeps", "scored", "citation")
-    rows = [_row(key, method) for key, method in _members(name, methods).items()]
-    return f"### {name.capitalize()}\n\n{GROUPS[name]}\n\n{_table(heads, rows)}"
+    parts = [shipped.template("cli/templates/methods.md").template.rstrip()]
+    for name, text in GROUPS.items():
+        if rows := [_row(key, it) for key, it in methods.items() if group(it["facts"]["family"]) == name]:
+            parts.append(f"### {name.capitalize()}\n\n{text}\n\n{_table(heads, rows)}")
+    parts += [_section(name, method) for name, method in methods.items()]
+    return "\n\n".join(parts) + "\n"
 
 
 def _row(name: str, method: Described) -> list[str]:
@@ -132,8 +124,7 @@ def _prose(text: str) -> str:
     return KEPT_OR_MARK.sub(lambda match: match[0] if match["kept"] else f"\\{match[0]}", text)
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    heads = list(heads)
+def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(_line(cells) for cells in (heads, ["---"] * len(heads), *rows))
 
 

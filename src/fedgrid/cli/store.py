@@ -2,13 +2,8 @@
 
 import argparse
 import sys
-import tempfile
-import time
-from collections import Counter
-from pathlib import Path
 
 from fedgrid.api import pruning
-from fedgrid.api.study_file import read_study
 from fedgrid.cli.parsing import RESULTS, STUDIES, command, flag, option, path
 from fedgrid.cli.phrases import counted
 from fedgrid.errors import UserError, say
@@ -19,7 +14,7 @@ from fedgrid.errors import UserError, say
     RESULTS,
     flag("--delete", "delete them"),
 )
-def prune(arguments: argparse.Namespace) -> int:
+def prune(arguments: argparse.Namespace) -> None:
     """List, or delete, files of the store that neither studies here nor their latest runs need.
 
     fedgrid prune
@@ -32,7 +27,6 @@ def prune(arguments: argparse.Namespace) -> int:
     print(f"{len(pruned.files)} of {pruned.of} files, {pruned.size / 1e6:.1f} MB{hint}")
     named = "".join(f", {file}" for file in pruned.studies)
     print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
-    return 0
 
 
 @command(
@@ -47,42 +41,22 @@ def verify(arguments: argparse.Namespace) -> int:
     fedgrid verify
     fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
     """
-    from fedgrid.jobs import verification  # torch takes seconds to import
+    from fedgrid.api import verification  # torch takes seconds to import
 
     for name, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
         if value < 1:
             raise UserError(f"{name}: must be at least 1, got {value}")
-    seed = time.time_ns() % 1_000_000 if arguments.seed is None else arguments.seed
-    studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
-    cells, elsewhere = verification.comparable(studies)
-    if not cells:
-        raise UserError(_nothing(elsewhere))
-    chosen = verification.sample(cells, arguments.cells, seed)
-    finished = f"{len(cells):,} finished cells"
-    print(f"{len(chosen):,} of the {finished} that this machine can compare, drawn with --seed {seed}")
-    for lacking, number in elsewhere.most_common():
+    chosen = arguments.configfile, arguments.scale, arguments.only
+    drawn = verification.draw(*chosen, arguments.cells, arguments.seed)
+    finished = f"{drawn.comparable:,} finished cells"
+    print(f"{len(drawn.cells):,} of the {finished} that this machine can compare, drawn with --seed {drawn.seed}")
+    for lacking, number in drawn.elsewhere.most_common():
         print(f"{counted(number, 'other')} cannot be compared here: computed with {lacking}")
     differing = 0
-    stores = list(dict.fromkeys(study.store for study in studies))
-    with tempfile.TemporaryDirectory() as folder:
-        rerun_studies = [
-            read_study(file, arguments.scale, arguments.only, results=Path(folder) / str(stores.index(study.store)))
-            for file, study in zip(arguments.configfile, studies, strict=True)
-        ]
-        for cell, sentence in verification.verify(
-            chosen, rerun_studies, arguments.cores, lambda line: say(line, sys.stdout)
-        ):
-            print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
-            differing += bool(sentence)
-    trained = counted(len(chosen), "cell")
+    for cell, sentence in verification.verify(drawn, arguments.cores, lambda line: say(line, sys.stdout)):
+        print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
+        differing += bool(sentence)
+    trained = counted(len(drawn.cells), "cell")
     equal = f"{trained} trained again: every recorded bit is the same"
     print(f"{differing} of {trained} differ" if differing else equal)
     return int(differing > 0)
-
-
-def _nothing(elsewhere: Counter[str]) -> str:
-    """Why there is nothing to compare."""
-    if not elsewhere:
-        return "no cell of these studies is finished"
-    lacking, number = elsewhere.most_common(1)[0]
-    return f"no finished cell can be compared on this machine; {number:,} were computed with {lacking}"

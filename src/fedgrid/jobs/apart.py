@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 import fedgrid
-from fedgrid.errors import PREFIX, UserError, say
+from fedgrid.errors import PREFIX, UserError, say_notice
 from fedgrid.jobs.warm import CLIENT, VARIABLE, Worker, in_job
 from fedgrid.jobs.warm.client import KILLED, SIGNALS, interrupt, submit, wait
 
@@ -96,7 +96,7 @@ def require(
         sys.stderr.write(unsaid.getvalue())
         raise UserError(errors.sentences[-1] if errors.sentences else f"{module} ended with exit code {code}")
     for line in errors.sentences:
-        say(f"{PREFIX}{line}", sys.stderr)
+        say_notice(line)
 
 
 class _Errors(io.StringIO):

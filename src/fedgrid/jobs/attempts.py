@@ -21,13 +21,8 @@ def this_machine(threads: int, executor: str, device: str) -> Platform:
     """The libraries and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {library: version(library) for library in ("torch", "numpy")}
-    hardware: dict[str, str | int] = {
-        "host": socket.gethostname(),
-        "cpu": machine.processor(),
-        "instructions": machine.instructions(),
-    }
-    hardware |= {"threads": threads, "executor": executor, "device": device}
-    return Platform(versions, hardware)
+    here = {"host": socket.gethostname(), "cpu": machine.processor(), "instructions": machine.instructions()}
+    return Platform(versions, {**here, "threads": threads, "executor": executor, "device": device})
 
 
 class Attempts:
@@ -36,14 +31,17 @@ class Attempts:
     def __init__(self, checkpoint: Path, present: Platform):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
         self.present = Attempt(present.versions, present.hardware, 0)
-        self.earlier: list[Attempt] = []
+        self.earlier, self.begun = list[Attempt](), False
 
     def begin(self, rounds: int) -> None:
-        """Notes that the present attempt continues after so many rounds.
+        """Notes, when it is called for the first time, that the present attempt continues after so many rounds.
 
         Attempts that began there or later left no rounds behind. An attempt under the same circumstances as the last
         one counts as part of it.
         """
+        if self.begun:
+            return
+        self.begun = True
         known = _read(self.file) if self.checkpoint.is_file() else []
         self.earlier = [attempt for attempt in known if attempt.after < rounds]
         if self.earlier and Circumstances.of(self.earlier[-1]) == Circumstances.of(self.present):
@@ -76,9 +74,7 @@ def notes_of(checkpoint: Path) -> Path:
 
 def _read(file: Path) -> list[Attempt]:
     """The attempts in a file; none if it is missing or damaged, since that is no reason to train a cell again."""
-    if not file.is_file():
-        return []
     try:
-        return decode(list[Attempt], read_json(file)["attempts"])
+        return decode(list[Attempt], read_json(file)["attempts"]) if file.is_file() else []
     except (Damaged, KeyError, Misfit):
         return []

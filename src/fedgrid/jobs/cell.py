@@ -48,12 +48,7 @@ from fedgrid.settings import Compute
 
 
 def train(
-    cell: Cell,
-    out: Path,
-    settings: Compute,
-    saving: Saving,
-    tell: Tell | None = None,
-    commit: Commit | None = None,
+    cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell | None = None, commit: Commit | None = None
 ) -> Outcome:
     """Trains a cell and writes its results to `out`, which name the code's `commit`; the checkpoint is then removed.
 
@@ -63,18 +58,29 @@ def train(
     with gpus.acquire_gpu(settings.device, share):
         settings = replace(settings, gpu_share=share)
         counted, watch = _checked_code(cell), _watch(cell)
-        for made in (cell.partition.data, cell.partition):
-            made.check()
-        domains = _domains(cell.partition.file)
+        cell.partition.data.check()
+        cell.partition.check()
+        table, about = read_table(cell.partition.file, ["client", "domain"])
+        domains = domains_of_clients(table, about["clients"])
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
         device = devices.name_of(devices.chosen(settings.device))
         machine = this_machine(settings.threads, settings.executor, device)
         attempts = Attempts(saving.file, machine)
-        sources = sources_of(cell)
+        # a model of the user's own is named by its file
+        spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
+        sources = Sources(spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         with watch as watched:
+
+            def tell_watched(progress: Progress, remark: str) -> None:
+                attempts.begin(progress.rounds)
+                if watched:
+                    watched.check()
+                if tell:
+                    tell(progress, remark)
+
             try:
-                computed = compute(sources, settings, saving, _watching(watched, attempts, tell), cell.artifacts)
+                computed = compute(sources, settings, saving, tell_watched, cell.artifacts)
             except SystemExit as error:  # with exit code 0 it would look like success
                 raise UserError(f"{cell.row.title} exited its process inside a round (sys.exit)") from error
             ignore_signals()  # what is left takes less time than doing a round again
@@ -94,12 +100,6 @@ def _remove_checkpoints(cell: Cell, file: Path) -> None:
         remove_checkpoint(file)
         notes_of(file).unlink(missing_ok=True)
         remove_checkpoint(cell.set_aside)
-
-
-def sources_of(cell: Cell) -> Sources:
-    """What the engine computes a cell from; a model of the user's own is named by its file."""
-    spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
-    return Sources(spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
 
 
 def _keep_artifacts(cell: Cell, computed: Computed, files: Mapping[str, Path], counted: dict[str, str]) -> None:
@@ -147,23 +147,6 @@ def _components(cell: Cell) -> dict[str, tuple[str, Path | None]]:
     return {kind: locate(kind, reference)[1:] for kind, reference in references.items()}
 
 
-def _watching(watch: Watch | None, attempts: Attempts, tell: Tell | None) -> Tell:
-    """As `tell`, after a note on the attempt, once, and a look at what the method and the model have done so far."""
-    begun = False
-
-    def watching(progress: Progress, remark: str) -> None:
-        nonlocal begun
-        if not begun:
-            attempts.begin(progress.rounds)
-            begun = True
-        if watch:
-            watch.check()
-        if tell:
-            tell(progress, remark)
-
-    return watching
-
-
 def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, str]:
     """The modules that the key covers; UserError where one, or what the class `method` reads, is not as planned."""
     (module, file), (model, of_model) = _components(cell).values()
@@ -174,12 +157,6 @@ def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, s
     if method and file:
         check_files(method, module, file)
     return counted
-
-
-def _domains(partition: Path) -> list[str | None]:
-    """For each client the one domain of its images, or None."""
-    table, about = read_table(partition, ["client", "domain"])
-    return domains_of_clients(table, about["clients"])
 
 
 def _metadata(cell: Cell, machine: Platform, counted: dict[str, str], computed: Computed) -> CellMetadata:
@@ -225,12 +202,10 @@ def _has_intact_results(cell: Cell, out: Path) -> bool:
         read_table(out)
         for kind, file in cell.kept_beside(out).items():
             _check_artifact(kind, file)
-    except Damaged:
-        return False
-    except UserError:
-        if out != cell.file:  # a file of the store is made again
-            raise
-        return False
+    except UserError as error:
+        if out == cell.file or isinstance(error, Damaged):  # a file of the store is made again
+            return False
+        raise
     return True
 
 
@@ -244,12 +219,17 @@ def _check_artifact(kind: str, file: Path) -> None:
         raise Damaged(file, "not what was written")
 
 
-def run(cell: Cell, planned: plan_file.Plan, out: Path | None) -> int:
-    """Trains a cell of a plan; returns the exit code, and notes in the store how it ended.
+def run(file: Path, key: str, out: Path | None) -> int:
+    """Trains a cell of the plan in `file`; returns the exit code, and notes in the store how it ended.
 
     With `out`, for somebody who waits for these results: progress goes to standard error, and why there are none is
     noted alone. Raises the interruption of a signal once that is noted.
     """
+    try:
+        planned = plan_file.read(file)
+    except UserError as error:
+        return complain(error)
+    cell = planned.study.known[key]
     status = Status(cell.status, cell.row.training.rounds)
     try:
         with noted(status):
@@ -277,7 +257,9 @@ def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen:
     status.running()
     settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, out)
     saving = Saving(checkpoint, cell.key, settings.checkpoint_every, start)
-    with _report(cell, chosen is not None) as report:
+    about = description("methods", cell.row.component.reference)["facts"] if chosen else {"score": "received"}
+    title, stream = (cell.row.title, sys.stderr) if chosen else ("", sys.stdout)
+    with Report(title, rounds, about["score"], stream) as report:
 
         def tell(progress: Progress, remark: str) -> None:
             report.tell(progress, remark)
@@ -287,15 +269,6 @@ def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen:
     return f"{outcome.status} {outcome.reason}".strip()
 
 
-def _report(cell: Cell, is_watched: bool) -> Report:
-    """What tells a person who watches how the cell is doing, or else its log."""
-    rounds = cell.row.training.rounds
-    if not is_watched:
-        return Report("", rounds, "received", sys.stdout)
-    point = description("methods", cell.row.component.reference)["facts"]["score"]
-    return Report(cell.row.title, rounds, point, sys.stderr)
-
-
 @job("fedgrid.jobs.cell")
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake, which with OUT is only noted, and 75 after a signal."""
@@ -303,18 +276,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("key", metavar="KEY", help="of the cell")
     parser.add_argument("--out", type=Path, help="the file of its results, for somebody who waits for them")
     arguments = parser.parse_args(argv)
-    code = heeding_signals(lambda: _main(**vars(arguments)))
+    code = heeding_signals(lambda: run(**vars(arguments)))
     if code == TERMINATED and not arguments.out:
         say("interrupted; run the same command to continue", sys.stdout)
     return code
-
-
-def _main(file: Path, key: str, out: Path | None) -> int:
-    try:
-        planned = plan_file.read(file)
-    except UserError as error:
-        return complain(error)
-    return run(planned.study.known[key], planned, out)
 
 
 if __name__ == "__main__":

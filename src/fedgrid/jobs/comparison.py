@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fedgrid.engine.state.kept_state import same_states
 from fedgrid.files import read_table
+from fedgrid.jobs import models_file
 
 OF_THE_OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata that code computes."
@@ -26,7 +28,7 @@ def difference(before: Path, now: Path, artifacts: Mapping[str, tuple[Path, Path
         if head_before[name] != head_now[name]:
             return f"{name}: {head_before[name]!r} before, {head_now[name]!r} now"
     for kind, files in artifacts.items():
-        same = {"models": _same_models, "state": _same_states}.get(kind, _same_tables)
+        same = {"models": _same_models, "state": same_states}.get(kind, _same_tables)
         if not same(*files):
             return f"the artifact '{kind}'"
     return ""
@@ -38,10 +40,8 @@ def _difference_of_records(before: pa.Table, now: pa.Table) -> str:
     for key in sorted({*earlier, *today}):
         if earlier.get(key) != today.get(key):
             round_, metric, client = key
-            values = " ".join(
-                f"{_shown(values.get(key))} {when}," for values, when in ((earlier, "before"), (today, "now"))
-            )
-            return f"round {round_}, {metric} of client {client}: {values.rstrip(',')}"
+            values = f"{_shown(earlier.get(key))} before, {_shown(today.get(key))} now"
+            return f"round {round_}, {metric} of client {client}: {values}"
     return ""
 
 
@@ -56,16 +56,8 @@ def _shown(bits: bytes | None) -> str:
     return "no value" if bits is None else repr(struct.unpack("=d", bits)[0])
 
 
-def _same_states(earlier: Path, today: Path) -> bool:
-    from fedgrid.engine.state.kept_state import same_states  # torch takes seconds to import
-
-    return same_states(earlier, today)
-
-
 def _same_models(earlier: Path, today: Path) -> bool:
     """Whether two files hold the same models, bit for bit, of whichever key and code."""
-    from fedgrid.jobs import models_file  # torch takes seconds to import
-
     files = [models_file.read(file) for file in (earlier, today)]
     for file in files:
         file.check()

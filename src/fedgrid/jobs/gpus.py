@@ -93,7 +93,8 @@ def shortage(device: str, visible: int | None = None) -> str:
     visible = len(cards()) if visible is None else visible
     if needed <= visible:
         return ""
-    return f"compute.device: '{device}' needs {_counted(needed)}, and {visible or 'none'} can be seen here"
+    gpus = f"{needed:,} GPUs" if needed > 1 else "a GPU"
+    return f"compute.device: '{device}' needs {gpus}, and {visible or 'none'} can be seen here"
 
 
 def check_device(device: str) -> None:
@@ -129,10 +130,6 @@ def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
         slot.close()
         os.environ.pop(VARIABLE, None)
         os.environ.update({} if before is None else {VARIABLE: before})
-
-
-def _counted(number: int) -> str:
-    return f"{number:,} GPUs" if number > 1 else "a GPU"
 
 
 def seen_by_torch() -> int:

@@ -4,6 +4,7 @@ import os
 import platform
 import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
@@ -29,11 +30,10 @@ def peak_memory() -> int:
 def lives(pid: int) -> bool:
     """Whether a process of this machine still runs."""
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # it is running, and belongs to another user
+            os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is running, and belongs to another user
-        return True
     return True
 
 

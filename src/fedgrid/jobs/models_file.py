@@ -62,20 +62,16 @@ def write(path: Path, parts: Iterable[KeptModels], about: Mapping[str, Any], car
         collected = _Collected(files)
         for part in parts:
             collected.add(part)
-        contains = carries if collected.has_more_than_parameters else ""
+        contains = "" if all(is_parameter(tensor["path"]) for tensor in collected.tensors) else carries
         text = json.dumps({**about, "format": FORMAT, "contains": contains, **collected.index})
+        metadata = {METADATA: text, SEAL: _sum(text.encode())}
+        header = json.dumps({"__metadata__": metadata, **collected.layout}).encode()
+        header += b" " * (-len(header) % LENGTH.size)
         with open(temporary, "wb") as file:
-            _write_header(file, text, collected.layout)
+            file.write(LENGTH.pack(len(header)) + header)
             for body in files.values():
                 body.seek(0)
                 shutil.copyfileobj(body, file)
-
-
-def _write_header(file: IO[bytes], text: str, layout: Mapping[str, Any]) -> None:
-    metadata = {METADATA: text, SEAL: _sum(text.encode())}
-    header = json.dumps({"__metadata__": metadata, **layout}).encode()
-    header += b" " * (-len(header) % LENGTH.size)
-    file.write(LENGTH.pack(len(header)) + header)
 
 
 @dataclass
@@ -103,21 +99,11 @@ class _Collected:
             models.append((client, self.rows.setdefault(tensors, len(self.rows))))
 
     @property
-    def has_more_than_parameters(self) -> bool:
-        """Whether any model has."""
-        return not all(is_parameter(tensor["path"]) for tensor in self.tensors)
-
-    @property
     def index(self) -> dict[str, Any]:
         """What the header says of tensors, rows and models."""
         models = [
-            {
-                "point": point,
-                "modality": modality,
-                "by_network": by_network,
-                "clients": [client for client, _ in sorted(pairs)],
-                "rows": [row for _, row in sorted(pairs)],
-            }
+            {"point": point, "modality": modality, "by_network": by_network}
+            | {"clients": [client for client, _ in sorted(pairs)], "rows": [row for _, row in sorted(pairs)]}
             for (point, modality, by_network), pairs in self.models.items()
         ]
         return {"tensors": self.tensors, "rows": list(map(list, self.rows)), "models": models}
@@ -195,19 +181,19 @@ class ModelsFile:
 
     def row(self, numbers: Iterable[int]) -> list[tuple[tuple[str, ...], Tensor]]:
         """The tensors of these numbers, with their paths; raises `Damaged` where one has changed."""
+        tensors: list[tuple[tuple[str, ...], Tensor]] = []
         with reading(self.path), _translated(), safe_open(self.path, framework="pt") as file:
-            return [self._tensor(file, self.header["tensors"][number]) for number in numbers]
+            for entry in [self.header["tensors"][number] for number in numbers]:
+                tensor = file.get_tensor(entry["name"]).clone()  # the file may change or go later
+                if digest_of(tensor) != entry["digest"]:
+                    raise ValueError(f"its tensor {entry['name']} has changed since it was written")
+                tensors.append((tuple(entry["path"]), tensor))
+        return tensors
 
     def check(self) -> None:
         """Raises `Damaged` where any tensor has changed."""
         for number in range(len(self.header["tensors"])):
             self.row([number])
-
-    def _tensor(self, file: Any, entry: Mapping[str, Any]) -> tuple[tuple[str, ...], Tensor]:
-        tensor = file.get_tensor(entry["name"]).clone()  # the file may change or go later
-        if digest_of(tensor) != entry["digest"]:
-            raise ValueError(f"its tensor {entry['name']} has changed since it was written")
-        return tuple(entry["path"]), tensor
 
 
 def read(path: Path) -> ModelsFile:

@@ -5,14 +5,13 @@ key are refused. Other files under `data_root` cause a notice once the store has
 """
 
 import os
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fedgrid.data.sources.digests import digests
-from fedgrid.errors import UserError, say
+from fedgrid.errors import UserError, say_notice
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
@@ -57,7 +56,7 @@ def check_first_sight(data: PlannedDataset, checksum: str, files: Files) -> None
 def say_notices(study: Study) -> None:
     """Prints the notices on a study's data sets to standard error."""
     for notice in notices(study.datasets.values(), study.data_root):
-        say(f"fedgrid: {notice}", sys.stderr)
+        say_notice(notice)
 
 
 def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:
@@ -69,11 +68,10 @@ def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:
         names = [name for name in built_from if (root / name).is_file()]
         others = [name for name, content in _digests(root, names) if content != built_from[name]]
         if others:
-            yield (
-                f"data '{dataset.label}': the images in the store were built from other files than those under {root} "
-                f"({len(others):,} of {len(names):,} differ, such as {others[0]}); the store's images are used; for "
-                "the new ones set results to another folder"
-            )
+            differ = f"{len(others):,} of {len(names):,} differ, such as {others[0]}"
+            why = f"the images in the store were built from other files than those under {root} ({differ})"
+            advice = "the store's images are used; for the new ones set results to another folder"
+            yield f"data '{dataset.label}': {why}; {advice}"
 
 
 def _digests(folder: Path, names: Collection[str]) -> list[tuple[str, str]]:

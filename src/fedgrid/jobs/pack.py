@@ -4,7 +4,6 @@ Run as ``python -m fedgrid.jobs.pack PLAN NAME DONE --threads N``. Each cell has
 is written when all of them have results; a pack that is run again leaves those out.
 """
 
-import argparse
 import signal
 import sys
 from collections.abc import Sequence
@@ -66,32 +65,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("name", metavar="NAME", help="of the pack")
     parser.add_argument("done", type=Path, metavar="DONE", help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")
-    arguments = parser.parse_args(argv)
     try:
-        return _work(arguments)
+        return _work(**vars(parser.parse_args(argv)))
     except (UserError, OSError) as error:
         return complain(error)
 
 
-def _work(arguments: argparse.Namespace) -> int:
-    plan = plan_file.read(arguments.file)
-    cells = [plan.study.known[key] for key in plan.packs[arguments.name]]
-    pack = Pack(arguments.file, cells, max(1, arguments.threads // plan.study.compute.threads))
+def _work(file: Path, name: str, done: Path, threads: int) -> int:
+    plan = plan_file.read(file)
+    cells = [plan.study.known[key] for key in plan.packs[name]]
+    pack = Pack(file, cells, max(1, threads // plan.study.compute.threads))
     for number in SIGNALS:
         signal.signal(number, pack.stop)
     failed = pack.run()
-    for cell in failed:
-        _complain(cell.log)
+    for log in [cell.log for cell in failed]:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ["never started"]
+        print(f"{log}:", *lines[-TAIL:], sep="\n  ", file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(cells)} cells have no results", file=sys.stderr)
         return TERMINATED if pack.stopping else 1
-    write_text(arguments.done, "")
+    write_text(done, "")
     return 0
-
-
-def _complain(log: Path) -> None:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ["never started"]
-    print(f"{log}:", *lines[-TAIL:], sep="\n  ", file=sys.stderr)
 
 
 if __name__ == "__main__":

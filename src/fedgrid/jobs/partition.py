@@ -4,10 +4,9 @@ Run as ``python -m fedgrid.jobs.partition PLAN KEY SEED``.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from fedgrid.command import plan_parser, run
 from fedgrid.data.common.store import Labels, read_labels
@@ -113,18 +112,14 @@ def prepare(planned: PlannedPartition, study: Study) -> None:
         build(planned)
 
 
-def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
-    """What one might not expect of a partition that was imported, or that leaves images out to balance domains."""
-    yield from lines_of(about["origin"]["report"]) if "origin" in about else ()
-    if LEFT_OUT in about and about[LEFT_OUT]["words"]:
-        yield about[LEFT_OUT]["words"]
-
-
 def from_plan(file: Path, key: str, seed: int) -> None:
-    """Builds the partition `key` with `seed` of the plan in `file`."""
+    """Builds the partition `key` with `seed` of the plan in `file`, and says what one might not expect of it."""
     partition = plan_file.read(file).study.partitions[key, seed]
     build(partition)
-    for line in _remarks(read_metadata(partition.file)):
+    about = read_metadata(partition.file)
+    remarks = [*lines_of(about["origin"]["report"])] if "origin" in about else []
+    remarks += [about[LEFT_OUT]["words"]] if LEFT_OUT in about else []
+    for line in filter(None, remarks):
         say(f"partition '{partition.label}': {line}", sys.stderr)
 
 

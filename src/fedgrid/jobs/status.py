@@ -56,6 +56,14 @@ class Note:
             raise ValueError(f"{file} holds no note")
         return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})
 
+    @classmethod
+    def read_if_possible(cls, file: Path) -> "Note":
+        """The note in a file; one without a state where there is none, or where it is damaged."""
+        try:
+            return cls.read(file)
+        except (FileNotFoundError, ValueError):
+            return cls()
+
 
 class Status:
     """A small file in the store, a `Note` on how a cell is doing; gone when the cell has its results.
@@ -94,19 +102,14 @@ class Status:
         try:
             self._write(state, reason)
         except UserError:
-            with suppress(OSError):
-                self._overwrite(self._text(state, reason))
+            with suppress(OSError), open(self.file, "r+b") as file:  # to overwrite it needs no free disk space
+                encoded, size = self._text(state, reason).encode(), os.fstat(file.fileno()).st_size
+                if len(encoded) <= size:
+                    file.write(encoded.ljust(size))
 
     def _write(self, state: str, reason: str = "") -> None:
         self.written = time.monotonic()
         write_text(self.file, self._text(state, reason))
-
-    def _overwrite(self, text: str) -> None:
-        """Overwrites the file in place, which needs no free disk space."""
-        encoded = text.encode()
-        with open(self.file, "r+b") as file:
-            if len(encoded) <= os.fstat(file.fileno()).st_size:
-                file.write(encoded.ljust(os.fstat(file.fileno()).st_size))
 
     def _text(self, state: str, reason: str) -> str:
         now = replace(self.note, state=state, reason=reason, memory=peak_memory() / 1e6, time=time.time())

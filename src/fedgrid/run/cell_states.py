@@ -45,15 +45,8 @@ def read(study: Study) -> dict[str, State]:
 def are_trained_directly(store: Path) -> bool:
     """Whether cells of a store are running that no run of the workflow started; see `fedgrid.run.direct`."""
     keys = {file.stem.split("-")[1] for file in store.glob(f"plans/{DIRECT}*.json")}
-    return any(_is_at_work(store / "status" / f"{key}.json") for key in keys)
-
-
-def _is_at_work(status: Path) -> bool:
-    try:
-        noted = Note.read(status)
-    except (FileNotFoundError, ValueError):
-        return False
-    return noted.state == "running" and _lives(noted, lambda: None)
+    notes = (Note.read_if_possible(store / "status" / f"{key}.json") for key in keys)
+    return any(noted.state == "running" and _lives(noted, lambda: None) for noted in notes)
 
 
 def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | None]) -> State:
@@ -106,11 +99,9 @@ def _why(noted: Note) -> str:
 
 def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
     """A line for each cell that failed or diverged."""
-    bad = [cell for key, cell in study.by_key.items() if states_by_key[key].name in ("failed", "diverged")]
-    return [
-        f"{MARKS[states_by_key[c.key].name]} {c.description}: {states_by_key[c.key].remark} (fedgrid logs {c.key[:8]})"
-        for c in bad
-    ]
+    cells = [(states_by_key[key], cell.description, key[:8]) for key, cell in study.by_key.items()]
+    bad = [cell for cell in cells if cell[0].name in ("failed", "diverged")]
+    return [f"{MARKS[state.name]} {text}: {state.remark} (fedgrid logs {key})" for state, text, key in bad]
 
 
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:
@@ -118,12 +109,11 @@ def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | No
 
     A cell without a measured precedent counts as the mean of the others.
     """
-    waiting = [
-        cell for key, cell in study.by_key.items() if states_by_key[key].name not in ("done", "diverged", UNAVAILABLE)
-    ]
-    known = {cell.key: measured.seconds for cell in waiting if (measured := cost(cell))}
+    ended = ("done", "diverged", UNAVAILABLE)
+    waiting = {key: state for key, state in states_by_key.items() if state.name not in ended}
+    known = {key: measured.seconds for key in waiting if (measured := cost(study.by_key[key]))}
     if not known:
         return None if waiting else 0.0
     usual = mean(known.values())
-    work = sum(known.get(cell.key, usual) * (1 - states_by_key[cell.key].share) for cell in waiting)
-    return work / max(1, sum(states_by_key[cell.key].name == "running" for cell in waiting))
+    work = sum(known.get(key, usual) * (1 - state.share) for key, state in waiting.items())
+    return work / max(1, sum(state.name == "running" for state in waiting.values()))

@@ -47,23 +47,16 @@ class DirectJobs:
         """
         arguments = [str(self.plan), cell.key, "--out", str(out)]
         code = apart.run("fedgrid.jobs.cell", arguments, self.environment, heeds_signals=heeds_signals)
-        if code not in (0, TERMINATED):
-            raise UserError(_reason(cell))
-        if code == 0:
-            self.finish()
-        return code == 0
+        if code == TERMINATED:
+            return False
+        if code:
+            noted = Note.read_if_possible(cell.status)
+            killed = f"{cell.description}: its process was killed; run it again to continue"
+            raise UserError(noted.reason if noted.state == "failed" else killed)
+        self.finish()
+        return True
 
     def finish(self) -> None:
         """Removes the plan, if a job needed one."""
         if plan := vars(self).get("plan"):
             plan.unlink(missing_ok=True)
-
-
-def _reason(cell: Cell) -> str:
-    """Why a cell has no results, as its process noted it."""
-    try:
-        noted = Note.read(cell.status)
-    except (FileNotFoundError, ValueError):
-        noted = Note()
-    killed = "its process was killed; run it again to continue"
-    return noted.reason if noted.state == "failed" else f"{cell.description}: {killed}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fedgrid.command import exclude_working_folder
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import UserError, complain, say_notice
 from fedgrid.files import check_writable
 from fedgrid.grid.costs import measured
 from fedgrid.grid.plan import manifest, plan_file
@@ -61,18 +61,14 @@ def plan_run(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fi
     from fedgrid.grid.study.sections import merge_files, with_origins
     from fedgrid.grid.study.yaml_file import read  # jobs on nodes need neither these nor the libraries that they import
 
-    # read again, since Snakemake keeps no lines, and lets a key be there twice
-    files = merge_files(read(_below_here(file)) for file in configfiles)
+    # read again, since Snakemake keeps no lines, and lets a key be there twice; it makes paths absolute
+    here = Path.cwd()
+    files = merge_files(read(file.relative_to(here) if file.is_relative_to(here) else file) for file in configfiles)
     text = with_origins(config, files)
     everything = plan_study(text)
     study, manifests = select(everything, text), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
-
-
-def _below_here(file: Path) -> Path:
-    """The path as messages name it: Snakemake makes those of its command line absolute."""
-    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 class Invocation:
@@ -234,11 +230,13 @@ class Invocation:
         except (UserError, OSError) as error:
             sys.exit(complain(error))
         for line in notices.run_notices(self.study, self.submits):
-            print(f"fedgrid: {line}", file=sys.stderr)
+            say_notice(line)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
-            print(f"fedgrid: {where}, so cells are computed on CPUs", file=sys.stderr)
-        if not self.submits and any(_is_short(cell) for cell in waiting):
+            say_notice(f"{where}, so cells are computed on CPUs")
+        # a cell without a measured precedent may be short
+        expected = (measured.cost(cell) for cell in waiting)
+        if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):
             with suppress(OSError):  # it only saves time
                 self.worker.start()
                 os.environ[warm.VARIABLE] = self.worker.socket
@@ -252,11 +250,9 @@ class Invocation:
         page = self.study.folder / "report.html"
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
-            print(
-                f"fedgrid: edited during this run: {names}. The run used the code it started with "
-                f"({os.environ[CODE]}); run the same command to compute what the edit changes.",
-                file=sys.stderr,
-            )
+            used = f"The run used the code it started with ({os.environ[CODE]})"
+            advice = "run the same command to compute what the edit changes"
+            say_notice(f"edited during this run: {names}. {used}; {advice}.")
         if failed:
             study = self.study_with_choices
             for line in cell_states.failures(study, cell_states.read(study)):
@@ -313,12 +309,6 @@ def _end_without_reader(stream: TextIO) -> None:
     stream.write, stream.flush = guarded(stream.write), guarded(stream.flush)  # type: ignore[method-assign]
 
 
-def _is_short(cell: Cell) -> bool:
-    """Whether the cell probably takes less than `SHORT` seconds; a cell without a measured precedent may."""
-    expected = measured.cost(cell)
-    return expected is None or expected.seconds < SHORT
-
-
 def _set_aside(cells: Sequence[Cell]) -> None:
     """Links the kept states of cells that lack artifacts out of the way: Snakemake deletes a job's outputs."""
     for cell in cells:
@@ -328,12 +318,7 @@ def _set_aside(cells: Sequence[Cell]) -> None:
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 aside.unlink(missing_ok=True)
                 if kept.is_file():
-                    _link(kept, aside)
-
-
-def _link(file: Path, to: Path) -> None:
-    """Another name for a file; a copy where the file system has no hard links."""
-    try:
-        to.hardlink_to(file)
-    except OSError:
-        shutil.copyfile(file, to)
+                    try:
+                        aside.hardlink_to(kept)
+                    except OSError:  # the file system has no hard links
+                        shutil.copyfile(kept, aside)

@@ -8,13 +8,12 @@ import errno
 import json
 import os
 import socket
-import sys
 import time
 from dataclasses import asdict, dataclass
 from io import FileIO
 from pathlib import Path
 
-from fedgrid.errors import UserError, reason
+from fedgrid.errors import UserError, reason, say_notice
 from fedgrid.files import lock
 
 WAITS = 10
@@ -62,8 +61,8 @@ class StoreLock:
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
-            warning = f"{self.file} cannot be locked ({reason(error)}): make sure that no other run uses this store"
-            print(f"fedgrid: {warning}", file=sys.stderr)
+            advice = "make sure that no other run uses this store"
+            say_notice(f"{self.file} cannot be locked ({reason(error)}): {advice}")
             return
         raise UserError(f"{self.file.parent} is in use by another run; wait for it to finish or stop it")
 

@@ -31,9 +31,8 @@ def missing_artifact_notices(cells: Iterable[Cell]) -> Iterator[str]:
     for from_state in (True, False):
         some = [cell for cell in lacking if cell.has_state is from_state]
         if some:
-            missing = {
-                kind for cell in some for kind, file in cell.kept_beside(cell.file).items() if not file.is_file()
-            }
+            files = (item for cell in some for item in cell.kept_beside(cell.file).items())
+            missing = {kind for kind, file in files if not file.is_file()}
             how = "do the last round again, from its kept state" if from_state else "be trained again"
             number = f"{len(some)} finished cell{'s' * (len(some) > 1)}"
             yield f"{number} kept no {' or '.join(sorted(missing))} and will {how}, with the same numbers"

@@ -3,7 +3,7 @@
 They are part of a run's plan: nodes must not choose packs anew while cells finish.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -13,22 +13,16 @@ from fedgrid.grid.study.canonical import digest
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:
     """Keys of unfinished cells by the name of their pack: `compute.pack` each, or what is left of a search's point."""
-    asked = [cell.key for cell in study.by_key.values() if not cell.pending]
-    together = [asked, *_options(study)]
+    together: list[Sequence[str]] = [[cell.key for cell in study.by_key.values() if not cell.pending]]
+    # a search asks for all cells of a point or for none
+    for search in (search for experiment in study.experiments for search in experiment.searches):
+        together += [*(keys for rung in search.rungs for keys in rung.trials), *search.candidates]
     size, packed, packs = study.compute.pack, set[str](), list[tuple[str, ...]]()
     for keys in together if size > 1 else []:
         waiting = [key for key in dict.fromkeys(keys) if key not in packed and study.known[key].waiting]
         packed.update(waiting)
         packs += [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)]
     return {_name(study.store, keys): keys for keys in packs}
-
-
-def _options(study: Study) -> Iterator[tuple[str, ...]]:
-    """Keys of the cells of each point of a search: a search asks for all of them or for none."""
-    for experiment in study.experiments:
-        for search in experiment.searches:
-            yield from (keys for rung in search.rungs for keys in rung.trials)
-            yield from search.candidates
 
 
 def mark(store: Path, name: str) -> Path:

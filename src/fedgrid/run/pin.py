@@ -15,11 +15,9 @@ from pathlib import Path
 import fedgrid
 from fedgrid import shipped
 from fedgrid.errors import UserError, reason
-from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.fingerprint import files
-from fedgrid.grid.study.model import Configured
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 
 RULES = "workflow"
@@ -39,7 +37,7 @@ class Pin:
         package, rules = Path(fedgrid.__name__), shipped.folder(RULES)
         sources = {package / f.relative_to(shipped.PACKAGE): f for f in _below(shipped.PACKAGE)}
         sources |= {package / RULES / f.relative_to(rules): f for f in _below(rules)}
-        outside = {(c.module, Path(c.file)) for cell in self.study.known.values() for c in _components(cell) if c.file}
+        outside = {(c.module, Path(c.file)) for cell in self.study.known.values() for c in cell.components if c.file}
         for module, path in outside:
             if module.startswith(OUTSIDE):
                 copy = copy_of(path.parent, Path())
@@ -58,10 +56,6 @@ class Pin:
         """Names of the source files that are other than they were when the run began."""
         now = _content({name: file for name, file in self.sources.items() if file.is_file()})
         return sorted(name for name, known in self.content.items() if now.get(name) != known)
-
-
-def _components(cell: Cell) -> tuple[Configured, ...]:
-    return cell.row.component, cell.model, cell.partition.component, cell.partition.data.component
 
 
 def _below(folder: Path) -> list[Path]:
@@ -93,7 +87,7 @@ def _copy(sources: Sources, folder: Path) -> None:
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, temporary / name)
         temporary.chmod(0o755)
-        os.rename(temporary, folder)
+        temporary.rename(folder)
     except OSError as error:
         raise UserError(f"{folder}: the code of this run cannot be kept there ({reason(error)})") from error
     finally:

@@ -3,14 +3,13 @@
 import getpass
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedgrid.command import output_of
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, say_notice
 
 PATIENCE = 60.0
 "Seconds within which SLURM must answer, and a cancelled job end: it may write its checkpoint first."
@@ -56,7 +55,7 @@ def end_leftovers(keys: Set[str]) -> None:
     if not leftovers:
         return
     jobs_left = f"{len(leftovers)} job{'s' if len(leftovers) > 1 else ''}"
-    print(f"fedgrid: cancelling {jobs_left} left by an earlier run", file=sys.stderr)
+    say_notice(f"cancelling {jobs_left} left by an earlier run")
     subprocess.run(["scancel", *(job.number for job in leftovers)], check=False)
     patience = time.monotonic() + PATIENCE
     while leftovers and time.monotonic() < patience:
@@ -68,10 +67,8 @@ def end_leftovers(keys: Set[str]) -> None:
 
 
 def _leftovers(keys: Set[str]) -> list[Job]:
-    folder = str(Path.cwd())
-    return [
-        j for j in jobs() or () if j.folder == folder and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))
-    ]
+    own = [job for job in jobs() or () if job.folder == str(Path.cwd())]
+    return [job for job in own if not keys.isdisjoint(re.findall("[0-9a-f]{16}", job.comment))]
 
 
 def reason(number: str) -> str:
@@ -104,16 +101,11 @@ def forgets_early() -> str:
 
     SLURM forgets a finished job after MinJobAge seconds, and the executor waits forever for a job whose end it missed.
     """
-    age = _finished_job_age()
-    if age is None or age >= LONGEST_WAIT:
+    settings = output_of(["scontrol", "show", "config"], PATIENCE) or ""
+    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", settings, re.M)
+    if age is None or int(age[1]) >= LONGEST_WAIT:
         return ""
     return (
-        f"squeue lists a finished job for {age} s only, and the executor may look every {LONGEST_WAIT} s; "
+        f"squeue lists a finished job for {age[1]} s only, and the executor may look every {LONGEST_WAIT} s; "
         "ask your administrators for MinJobAge=300 in slurm.conf, or for an accounting database"
     )
-
-
-def _finished_job_age() -> int | None:
-    """Seconds for which squeue lists a finished job; None if SLURM does not tell."""
-    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", output_of(["scontrol", "show", "config"], PATIENCE) or "", re.M)
-    return int(age[1]) if age else None

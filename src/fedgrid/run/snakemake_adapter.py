@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from fedgrid.errors import UserError, complain, say
+from fedgrid.errors import UserError, complain, say_notice
 from fedgrid.run import slurm
 
 REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
@@ -114,7 +114,7 @@ def follow_jobs_without_accounting(workflow: Any) -> None:
     if sentence := slurm.forgets_early():
         sys.exit(complain(UserError(f"SLURM has no accounting here ({failure}), and {sentence}")))
     if _replace(workflow, "executor_settings.status_command", str, "squeue", loss):
-        say(f"fedgrid: SLURM has no accounting here ({failure}), so squeue is asked how jobs end", sys.stderr)
+        say_notice(f"SLURM has no accounting here ({failure}), so squeue is asked how jobs end")
 
 
 def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:
@@ -148,4 +148,4 @@ def _replace(workflow: Any, path: str, kind: Any, value: Any, loss: str) -> bool
 @cache
 def _warn(loss: str) -> None:
     """Says once in a process what this Snakemake does not do, and what that costs the user."""
-    say(f"fedgrid: this Snakemake ({version('snakemake')}) does not {loss}", sys.stderr)
+    say_notice(f"this Snakemake ({version('snakemake')}) does not {loss}")

@@ -16,8 +16,7 @@ from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS, RawDataset
 from fedgrid.data.common.store import checksum_of
 from fedgrid.loading import load, load_file
-from fedgrid.suite.expectations import check, check_documented, expect, no_global_draws
-from fedgrid.suite.sections import DATA
+from fedgrid.suite.expectations import DATA, check, check_documented, expect, no_global_draws
 
 
 def root() -> Path | None:

@@ -9,13 +9,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedgrid import shipped
 from fedgrid.components import Component, describe
 from fedgrid.engine.rounds import Outcome
 from fedgrid.engine.state.checkpoint import Progress
-from fedgrid.suite.simulations import Rows
+from fedgrid.suite.simulations import AT_ALL, Differ, difference
 
 Test = TypeVar("Test", bound=Callable[..., None])
 _seeds = itertools.count()
+START, CALLS, STATE, CLIENTS, KEY, IDENTITIES, STATED = (
+    f"{shipped.folder('docs') / 'writing-a-method.md'}, section “{title}”"
+    for title in (
+        *("Writing a method", "What the engine calls", "State", "Losses and steps", "What its key covers"),
+        *("Identities", "What tables and pages show of it"),
+    )
+)
+MODEL = "python -c 'from fedgrid.models.base import Model; help(Model)'"
+PARTITION = "python -c 'from fedgrid.partition.base import SampledPartition; help(SampledPartition)'"
+DATA = "python -c 'from fedgrid.data.base import DataSet; help(DataSet)'"
+"Where the checks send their readers: sections of the page on methods, and docstrings of base classes."
 
 
 class Unmet(AssertionError):
@@ -82,6 +94,14 @@ def expect(met: bool, sentence: str) -> None:
         raise Unmet(sentence)
 
 
+def expect_same(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, differ: Differ = AT_ALL, advice: str = ""
+) -> None:
+    """Two trees agree, bit for bit or as `differ` says; the sentence is the `rule`, what differs and `advice`."""
+    found = difference(ours, theirs, differ)
+    expect(not found, f"{rule}, but {found}{advice}")
+
+
 @contextmanager
 def expected(what: str) -> Iterator[None]:
     """Puts what was expected in front of the sentence of an expectation within that is not met."""
@@ -107,15 +127,3 @@ def no_global_draws(instead: str) -> Iterator[None]:
     yield
     expect(bool((np.random.get_state()[1] == before[0]).all()), f"it draws from NumPy's global generator; {instead}")  # type: ignore[index]
     expect(random.getstate() == before[1], f"it draws from Python's module random; {instead}")
-
-
-def rows_difference(first: Rows, second: Rows) -> str:
-    """The first of the recorded numbers in which two runs differ, in words; empty where they do not."""
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            return f"{one[1]} of round {one[0]} is {_numbers(one[3])} in one and {_numbers(other[3])} in the other"
-    return "" if len(first) == len(second) else f"one recorded {len(first)} metrics, the other {len(second)}"
-
-
-def _numbers(values: list[float], most: int = 5) -> str:
-    return ", ".join(f"{value:.6g}" for value in values[:most]) + (", …" if len(values) > most else "")

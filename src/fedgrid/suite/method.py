@@ -18,8 +18,17 @@ from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
 from fedgrid.engine.state.saving import Saving
 from fedgrid.engine.state.state import State
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, expect, final_progress, rows_difference
-from fedgrid.suite.sections import CALLS, CLIENTS, IDENTITIES, STATE
+from fedgrid.suite.expectations import (
+    CALLS,
+    CLIENTS,
+    IDENTITIES,
+    STATE,
+    Unmet,
+    check,
+    expect,
+    expect_same,
+    final_progress,
+)
 from fedgrid.tree import Tree
 
 FEW = pytest.mark.representatives
@@ -104,10 +113,8 @@ def test_edge(method_name: str, edge: str) -> None:
     expect(done == rounds, f"{rounds} rounds were to be run, and {done} were")
     check_scores(simulation, progress)
     for name, tensor in simulations.entries(progress.state.server, "s.server"):
-        finite = not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
-        expect(
-            finite, f"{name} holds NaN or infinite numbers after the last round; guard divisions by 0 and logarithms"
-        )
+        sentence = f"{name} holds NaN or infinite numbers after the last round; guard divisions by 0 and logarithms"
+        expect(not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()), sentence)
 
 
 def check_scores(simulation: Simulation, progress: Progress) -> None:
@@ -138,18 +145,27 @@ def test_two_runs_are_equal(method_name: str) -> None:
 
 def check_equal(first: Progress, second: Progress, rule: str) -> None:
     """Both recorded the same numbers and ended in the same state; `rule` begins the sentence."""
-    difference = rows_difference(first.record.rows, second.record.rows)
+    difference = _rows_difference(first.record.rows, second.record.rows)
     expect(not difference, f"{rule}, but {difference}")
-    ours, theirs = simulations.state_tree(first.state), simulations.state_tree(second.state)
-    difference = simulations.difference(ours, theirs)
-    expect(not difference, f"{rule}, but {difference}")
+    expect_same(simulations.state_tree(first.state), simulations.state_tree(second.state), rule)
+
+
+def _rows_difference(first: simulations.Rows, second: simulations.Rows) -> str:
+    """The first of the recorded numbers in which two runs differ, in words; empty where they do not."""
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            return f"{one[1]} of round {one[0]} is {_numbers(one[3])} in one and {_numbers(other[3])} in the other"
+    return "" if len(first) == len(second) else f"one recorded {len(first)} metrics, the other {len(second)}"
+
+
+def _numbers(values: list[float], most: int = 5) -> str:
+    return ", ".join(f"{value:.6g}" for value in values[:most]) + (", …" if len(values) > most else "")
 
 
 @check("another seed gives other numbers", CLIENTS)
 def test_a_seed_changes_the_result(method_name: str) -> None:
-    first, second = (
-        run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).record.rows for seed in (0, 1)
-    )
+    by_seed = [simulations.ragged(rounds=1, batch_size=8, seed=seed) for seed in (0, 1)]
+    first, second = (run(method_name, simulation).record.rows for simulation in by_seed)
     rule = "two seeds have other initial models and orders of batches, but recorded the same numbers"
     expect(first != second, f"{rule}; start from fed.initial() and train with fed.train or fed.iterate")
 
@@ -246,13 +262,10 @@ def _present(models: Tree | None, problem: str, instead: str) -> Tree:
 def test_it_learns(method_name: str) -> None:
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
-    rows = final_progress(
-        simulations.run(method_name, simulation, **simulations.brief(method_name, simulations.THOROUGH))
-    ).record.rows
+    settings = simulations.brief(method_name, simulations.THOROUGH)
+    rows = final_progress(simulations.run(method_name, simulation, **settings)).record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
     rule = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"
-    gain = f"{used} went from {first:.0%} to {last:.0%}"
-    expect(
-        last > first + LEAST_GAIN, f"{rule}, but {gain}; is what was trained also what `received` or `adapted` returns?"
-    )
+    advice = "is what was trained also what `received` or `adapted` returns?"
+    expect(last > first + LEAST_GAIN, f"{rule}, but {used} went from {first:.0%} to {last:.0%}; {advice}")

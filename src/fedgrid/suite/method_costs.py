@@ -13,9 +13,8 @@ from fedgrid.engine.local.solvers import Descent
 from fedgrid.engine.rounds import federate
 from fedgrid.grid.costs.formulas import formula_value
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect, final_progress
+from fedgrid.suite.expectations import STATED, check, expect, final_progress
 from fedgrid.suite.method import four_rounds, undisturbed
-from fedgrid.suite.sections import STATED
 
 TRAFFIC = ("0", "|θ|", "2·|θ|", "3·|θ|", "|φ|", "|π|", "2·|φ|", "2·|π|", "C·k", "|C_i|·k", "|θ| + C·k", "|θ| + |C_i|·k")
 WORK = ("E", "2E", "3E", "4E", "E + 1", "2E + 1", "0", "1", "2")
@@ -80,11 +79,9 @@ def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.Monk
     numbers = defaults(cls) | {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
     for client, index in enumerate(simulation.data.train):
         actual, stated = passes.images.get(client, 0) / len(index), formula_value(cls.work, numbers)
-        statement = (
-            f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs, but client {client} made "
-        )
+        statement = f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs"
         counted = f"{actual:.3g}{proposed(actual, WORK, numbers)}; fed.train and torch.func.grad in a step are counted"
-        expect(abs(actual - stated) <= 1 / len(index), statement + counted)
+        expect(abs(actual - stated) <= 1 / len(index), f"{statement}, but client {client} made {counted}")
 
 
 class Passes:

@@ -18,9 +18,8 @@ from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect, final_progress
+from fedgrid.suite.expectations import CLIENTS, check, expect, expect_same, final_progress
 from fedgrid.suite.method import check_equal
-from fedgrid.suite.sections import CLIENTS
 from fedgrid.tree import Tree, row
 
 PURE = "a loss or step is a pure function of θ, batch and at: no branch on values, nothing changed in place"
@@ -57,17 +56,14 @@ def predictions(method_name: str, simulation: Simulation, state: State) -> list[
     with torch.no_grad():
         models = method.used(fed, state)
         assert models is not None  # or nothing would have been scored
-        images = enumerate(simulation.data.test)
-        return [
-            method.predict(row(models, i), simulation.data.batch(j).x, at).argmax(dim=1).tolist() for i, j in images
-        ]
+        batches = [simulation.data.batch(index).x for index in simulation.data.test]
+        return [method.predict(row(models, i), x, at).argmax(dim=1).tolist() for i, x in enumerate(batches)]
 
 
 def check_close(first: State, second: State, rule: str) -> None:
     """Two states agree to rounding; `rule` begins the sentence."""
     ours, theirs = simulations.state_tree(first), simulations.state_tree(second)
-    difference = simulations.difference(ours, theirs, simulations.beyond_rounding())
-    expect(not difference, f"{rule}, but {difference}; {PURE}")
+    expect_same(ours, theirs, rule, simulations.beyond_rounding(), f"; {PURE}")
 
 
 @pytest.mark.parametrize(
@@ -113,9 +109,8 @@ def test_clients_with_batch_norm(method_name: str) -> None:
         for executor in (Loop(), Stacked())
     )
     ours, theirs = simulations.state_tree(together), simulations.state_tree(loop)
-    difference = simulations.difference(ours, theirs, simulations.by_more_than(1e-9, 1e-9))
-    statistics = "code that compares models uses fed.parameters(theta), which leaves batch norm's statistics out"
-    expect(not difference, f"{TOGETHER}, with batch norm too, but {difference}; {statistics}")
+    statistics = "; code that compares models uses fed.parameters(theta), which leaves batch norm's statistics out"
+    expect_same(ours, theirs, f"{TOGETHER}, with batch norm too", simulations.by_more_than(1e-9, 1e-9), statistics)
 
 
 @pytest.mark.representatives

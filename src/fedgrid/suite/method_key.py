@@ -5,8 +5,7 @@ from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, uncovered
 from fedgrid.loading import locate
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect
-from fedgrid.suite.sections import KEY
+from fedgrid.suite.expectations import KEY, check, expect
 
 
 @check("its key covers what it reads and runs", KEY)

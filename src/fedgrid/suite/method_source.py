@@ -12,8 +12,7 @@ from fedgrid.engine.federation.method import SCORES
 from fedgrid.grid.study.overrides import unfit_overrides
 from fedgrid.grid.study.purity import impure
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, expect
-from fedgrid.suite.sections import CALLS, CLIENTS, START
+from fedgrid.suite.expectations import CALLS, CLIENTS, START, Unmet, check, expect
 
 DEVICE = "all tensors are where they have to be; for another type, use x.double(), x.float() or x.type_as(y)"
 RANDOM = "use fed.random(purpose), a NumPy generator, in a round, and at.uniform(purpose, like=x) in a loss"
@@ -53,10 +52,8 @@ def test_it_says_what_it_is(method_name: str) -> None:
     cls, file = simulations.method_class(method_name), file_of(method_name)
     missing = [text for name, text in MISSING.items() if not getattr(cls, name)]
     expect(not missing, f"{file}: the class {cls.__name__} lacks {'; '.join(missing)}")
-    documented = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    expect(
-        bool(documented), f'{file}: the file has to begin with a docstring, """Title: the idea. Authors, Venue Year."""'
-    )
+    documented = bool(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))))
+    expect(documented, f'{file}: the file has to begin with a docstring, """Title: the idea. Authors, Venue Year."""')
 
 
 @check("nothing in it belongs to the engine", START)

@@ -12,8 +12,7 @@ from fedgrid.errors import UserError
 from fedgrid.models.base import PARTS, Model, Network
 from fedgrid.models.common.norm import is_statistic
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, check_documented, expect
-from fedgrid.suite.sections import MODEL
+from fedgrid.suite.expectations import MODEL, Unmet, check, check_documented, expect, expect_same
 from fedgrid.tree import Tree, row, tree_map
 
 CLASSES, VOCABULARY, WORDS, IMAGES = 7, 50, 12, 6
@@ -113,9 +112,8 @@ def test_gradients(model: Model) -> None:
         expect(not finite, f"the gradient of {', '.join(finite)} is not finite for random images")
         reached |= {name for name, g in gradient.items() if g.abs().max() > 0}
     left = sorted(name for name in network_of(model).initial(0) if not is_statistic(name) and name not in reached)
-    expect(
-        not left, f"{', '.join(left)} have a gradient of 0 on 32 random images: does `extractor` use all its layers?"
-    )
+    sentence = f"{', '.join(left)} have a gradient of 0 on 32 random images: does `extractor` use all its layers?"
+    expect(not left, sentence)
 
 
 def loss(network: Network, theta: Tree, x: Tensor) -> Tensor:
@@ -131,15 +129,12 @@ def test_initial_parameters(model: Model) -> None:
         torch.manual_seed(torch_seed)
         before = torch.get_rng_state()
         theta = network_of(model).initial(seed)
-        moved = not torch.equal(before, torch.get_rng_state())
-        expect(
-            not moved, "initial parameters are drawn by fedgrid, but building the model draws from torch's generator"
-        )
+        sentence = "initial parameters are drawn by fedgrid, but building the model draws from torch's generator"
+        expect(torch.equal(before, torch.get_rng_state()), sentence)
         return theta
 
     first, again, other = drawn(0, 1), drawn(0, 2), drawn(1, 1)
-    difference = simulations.difference(first, again)
-    expect(not difference, f"the same seed has to give the same parameters, but {difference}")
+    expect_same(first, again, "the same seed has to give the same parameters")
     equal = not simulations.difference(first, other)
     expect(not equal, "another seed has to give other parameters, but they are equal")
 
@@ -149,9 +144,9 @@ def test_a_batch_of_one(model: Model) -> None:
     differ = simulations.by_more_than(1e-9, 1e-9)
     for network, theta, x in batches(model):
         alone = torch.cat([network(theta, x[i : i + 1]) for i in range(len(x))])
-        difference = simulations.difference({"the logits": alone}, {"the logits": network(theta, x)}, differ)
         rule = "in evaluation an image's logits may not depend on the other images of its batch"
-        expect(not difference, f"{rule}, but {difference}; use batch norm from fedgrid.models.common.norm")
+        advice = "; use batch norm from fedgrid.models.common.norm"
+        expect_same({"the logits": alone}, {"the logits": network(theta, x)}, rule, differ, advice)
         in_training = loss(network, theta, x[:1])
         expect(bool(in_training.isfinite()), "a batch of one image has to give a finite loss in training")
 
@@ -162,14 +157,14 @@ def test_calls_change_nothing(model: Model) -> None:
         before, images = theta.map(torch.clone), x.clone()
         first = network(theta, x)
         loss(network, theta, x)
-        difference = simulations.difference(theta, before)
-        expect(not difference, f"a call may not change θ, but {difference} afterwards; {PURE}")
+        expect_same(theta, before, "a call may not change θ", advice=f" afterwards; {PURE}")
         expect(torch.equal(x, images), f"a call may not change its images; {PURE}")
         expect(torch.equal(first, network(theta, x)), f"two calls have to give the same logits; {PURE}")
 
 
 @check("a stack of models gives what each gives alone", MODEL)
 def test_stacked(model: Model) -> None:
+    differ = simulations.beyond_rounding()
     for network, _, x in batches(model):
         full = [network_of(model).initial(seed).map(Tensor.double) for seed in range(3)]
         thetas = [network.part_of_modality(theta) if network.modality else theta for theta in full]
@@ -177,9 +172,7 @@ def test_stacked(model: Model) -> None:
             alone = [function(theta, x) for theta in thetas]
             together = vmapped(function, what)(tree_map(lambda *rows: torch.stack(rows), *thetas), x)
             for i, expected in enumerate(alone):
-                ours = row(together, i)
-                difference = simulations.difference({what: ours}, {what: expected}, simulations.beyond_rounding())
-                expect(not difference, f"{STACKED}, but {difference}; {PURE}")
+                expect_same({what: row(together, i)}, {what: expected}, STACKED, differ, f"; {PURE}")
 
 
 def functions(network: Network) -> list[tuple[str, Callable[[Tree, Tensor], Any]]]:

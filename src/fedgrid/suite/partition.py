@@ -17,8 +17,7 @@ from fedgrid.errors import UserError
 from fedgrid.partition.base import Partition, SampledPartition
 from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
-from fedgrid.suite.expectations import Unmet, check, check_documented, expect, expected, no_global_draws
-from fedgrid.suite.sections import PARTITION
+from fedgrid.suite.expectations import PARTITION, Unmet, check, check_documented, expect, expected, no_global_draws
 
 DOMAINS = ("red", "green", "blue")
 CLASSES = 10

@@ -72,8 +72,7 @@ def pixels() -> Tensor:
 
 def draw(labels_wanted: Iterable[int], start: int = 0) -> list[int]:
     """Indices of images with the given labels, from image `start` on, none twice."""
-    labels = digits().labels
-    drawn: list[int] = []
+    labels, drawn = digits().labels, list[int]()
     for wanted in labels_wanted:
         drawn.append(next(i for i in range(start, len(labels)) if labels[i] == wanted and i not in drawn))
     return drawn
@@ -93,24 +92,23 @@ def simulation(
     settings = Training(**cast(dict[str, Any], {"rounds": 3, "batch_size": 4, "lr": 0.05} | training))
     dtype = dtype_of(settings)
     centre, spread = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
+    labels = torch.from_numpy(digits().labels)
+    training_images = [torch.tensor(index, dtype=torch.long) for index in train]
+    test_images = [torch.tensor(index, dtype=torch.long) for index in test or train]
     images = ClientData(
         pixels(),
-        torch.from_numpy(digits().labels),
-        _indices(train),
-        _indices(test or train),
+        labels,
+        training_images,
+        test_images,
         classes,
         centre,
         spread,
         white=16.0,
+        samples=np.arange(len(labels)),
     )
-    images = replace(images, samples=np.arange(len(images.labels)))
     network = MLP(hidden=16, features=8, dropout=model_dropout, norm=norm).network((8, 8, 1), classes)
     new = new_clients(images, settings.new_clients, seed)
     return Simulation(images, network, settings, executor or NamingLoop(), seed, torch.device("cpu"), new)
-
-
-def _indices(rows: Sequence[Sequence[int]]) -> list[Tensor]:
-    return [torch.tensor(index, dtype=torch.long) for index in rows]
 
 
 def ragged(clients: int = 5, **training: Any) -> Simulation:
@@ -123,12 +121,10 @@ def ragged(clients: int = 5, **training: Any) -> Simulation:
 
 def moved(where: Simulation, device: torch.device) -> Simulation:
     """The same simulation on another device."""
-    data, lists = where.data, ("train", "test", "validation")
-    changes: dict[str, Any] = {
-        name: getattr(data, name).to(device) for name in ("images", "labels", "centre", "spread")
-    }
-    changes |= {name: [index.to(device) for index in getattr(data, name)] for name in lists if getattr(data, name)}
-    return replace(where, data=replace(data, **changes), device=device)
+    data, tensors, lists = vars(where.data), ("images", "labels", "centre", "spread"), ("train", "test", "validation")
+    changes = {name: data[name].to(device) for name in tensors}
+    changes |= {name: [index.to(device) for index in data[name]] for name in lists if data[name]}
+    return replace(where, data=replace(where.data, **changes), device=device)
 
 
 @cache
@@ -257,7 +253,11 @@ def state_tree(state: State) -> dict[str, Any]:
     return {"s.server": state.server, "s.clients": state.clients}
 
 
-def by_more_than(rtol: float, atol: float) -> Callable[[Tensor, Tensor], bool]:
+Differ = Callable[[Tensor, Tensor], bool]
+"Whether two tensors differ."
+
+
+def by_more_than(rtol: float, atol: float) -> Differ:
     """Whether any two numbers of tensors differ by more than these tolerances; NaN equals NaN."""
     return lambda a, b: not torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
@@ -265,9 +265,7 @@ def by_more_than(rtol: float, atol: float) -> Callable[[Tensor, Tensor], bool]:
 AT_ALL = by_more_than(0, 0)
 
 
-def difference(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], differ: Callable[[Tensor, Tensor], bool] = AT_ALL
-) -> str:
+def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], differ: Differ = AT_ALL) -> str:
     """The first entry in which two trees differ (bit for bit, unless `differ` is given), in words; else empty."""
     first, second = dict(entries(ours)), dict(entries(theirs))
     if list(first) != list(second):
@@ -293,18 +291,15 @@ def _by(a: Tensor, b: Tensor) -> str:
     return f" by up to {float((a.nan_to_num() - b.nan_to_num()).abs().max()):.2g}"
 
 
-def beyond_rounding(tolerance: float = ROUNDING) -> Callable[[Tensor, Tensor], bool]:
+def beyond_rounding(tolerance: float = ROUNDING) -> Differ:
     """Whether tensors differ by more than this, relative to their largest number, or hold NaN in other places."""
 
     def differ(a: Tensor, b: Tensor) -> bool:
-        if not b.is_floating_point():
+        if not b.is_floating_point() or not b.numel():
             return not torch.equal(a, b)
-        if not b.numel():
-            return False
-        if not torch.equal(a.isnan(), b.isnan()):
-            return True
-        known = b.nan_to_num()
-        return bool((a.nan_to_num() - known).abs().max() > tolerance * known.abs().max().clamp(min=1e-3))
+        known, apart = b.nan_to_num(), (a.nan_to_num() - b.nan_to_num()).abs().max()
+        largest = known.abs().max().clamp(min=1e-3)
+        return not torch.equal(a.isnan(), b.isnan()) or bool(apart > tolerance * largest)
 
     return differ
 

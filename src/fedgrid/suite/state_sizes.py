@@ -1,7 +1,7 @@
 """How many numbers clients and server keep between rounds, measured on the state that a method sets up."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +47,19 @@ class _Sizes:
 
     def formula(self, entries: Mapping[str, Any], each: bool = False) -> str:
         """The sum over all entries: of `each` client, whose axis comes first, or as they are."""
-        terms = Counter(term for entry in entries.values() for term in self._terms(entry, each))
+        terms = Counter(self._term(entry, each) for entry in entries.values())
         return " + ".join(f"{n}·{term}" if n > 1 else term for term, n in terms.items()) or NOTHING
 
-    def _terms(self, entry: Any, each: bool) -> Iterable[str]:
+    def _term(self, entry: Any, each: bool) -> str:
         shapes = _shapes(entry, skip=each)
         leading = {shape[0] for shape in shapes if shape}
         inner = tuple(shape[1:] for shape in shapes)
         if shapes in self.parts:
-            return [self.parts[shapes]]
-        if isinstance(entry, Mapping) and len(leading) == 1 and inner in self.parts:
-            return [self._product(tuple(leading), self.parts[inner])]
-        if isinstance(entry, Mapping):
-            return [DEPENDS]
-        return [self._product(shapes[0])]
+            return self.parts[shapes]
+        if not isinstance(entry, Mapping):
+            return self._product(shapes[0])
+        is_stack = len(leading) == 1 and inner in self.parts
+        return self._product(tuple(leading), self.parts[inner]) if is_stack else DEPENDS
 
     def _product(self, shape: Shape, part: str = "") -> str:
         factors = [self.dimensions.get(size, str(size)) for size in shape]

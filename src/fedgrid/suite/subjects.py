@@ -17,8 +17,13 @@ DERIVE = (
 def subject(reference: str) -> tuple[str, type[Component]]:
     """Kind (as in `fedgrid.loading.KINDS`) and class of a component; UserError where there is none."""
     if not reference.endswith(".py"):
-        kind = _kind_of_name(reference)
-        return kind, load(kind, reference)
+        kinds = {name: kind for kind in KINDS for name in names(kind)}
+        if kind := kinds.get(reference):
+            return kind, load(kind, reference)
+        file = Path(f"{reference}.py")
+        known = f"{nearest(reference, kinds)}; a file's name ends with .py"
+        hint = f"did you mean '{file}'?" if file.is_file() else known
+        raise UserError(f"no component is called '{reference}'; {hint}")
     cls = _class_in(reference)
     for kind in KINDS:
         if not misfit(cls, kind):
@@ -40,12 +45,3 @@ def _class_in(reference: str) -> type[Component]:
         raise
     refuse_changes(f"'{reference}'", shared.changes())
     return component
-
-
-def _kind_of_name(name: str) -> str:
-    known = {known: kind for kind in KINDS for known in names(kind)}
-    if name not in known:
-        file = Path(f"{name}.py")
-        hint = f"did you mean '{file}'?" if file.is_file() else f"{nearest(name, known)}; a file's name ends with .py"
-        raise UserError(f"no component is called '{name}'; {hint}")
-    return known[name]

@@ -5,17 +5,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from fedgrid.api.archive.inputs import input_files
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
-from fedgrid.api.archive.named_files import named_files
+from fedgrid.api.archive.named_files import keyed_texts, named_files
 from fedgrid.api.archive.names import allowed
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, slug
+from fedgrid.files import path_of, read_metadata, slug
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.fingerprint import files
+from fedgrid.grid.study.method_lists import INCLUDE
+from fedgrid.grid.study.printed import printed_file
+from fedgrid.grid.study.sections import Origin
+from fedgrid.grid.study.yaml_file import read, read_rows
+from fedgrid.loading import OUTSIDE as OUTSIDE_MODULE
+from fedgrid.partition.importing.pfllib import client_files
 from fedgrid.settings import ROWS
 
 OF_CLIENTS = ("models", "state")
@@ -54,21 +61,17 @@ def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
 def result_members(study: Study) -> Iterator[Member]:
     """Pages, tables, figures, numbers and manifests."""
     for experiment in study.experiments:
-        yield from _experiment_members(study, experiment)
+        title = experiment.about.title or experiment.id or study.title or study.name
+        yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
+        yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
+        yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
+        for kind in ("tables", "figures"):
+            for file in sorted((experiment.folder / kind).iterdir()):
+                member = _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
+                if file.is_file() and allowed(member.name):
+                    yield member
     if study.has_experiments:
         yield _below(study.results, study.folder / "report.html", f"Page of {study.title or study.name}")
-
-
-def _experiment_members(study: Study, experiment: Experiment) -> Iterator[Member]:
-    title = experiment.about.title or experiment.id or study.title or study.name
-    yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
-    yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
-    yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
-    for kind in ("tables", "figures"):
-        for file in sorted((experiment.folder / kind).iterdir()):
-            member = _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
-            if file.is_file() and allowed(member.name):
-                yield member
 
 
 def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -> Iterator[Member]:
@@ -97,7 +100,7 @@ def project_members(configfile: Path, study: Study) -> Iterator[Member]:
 
     Those that lie outside of the working folder, or that it would refuse, are in the archive by their names alone.
     """
-    inputs, here = input_files(configfile, study), Path.cwd()
+    inputs, here = _input_files(configfile, study), Path.cwd()
     path_of_file = {file: _path_below(here, file) for file in inputs}
     allowed_files = {path: file for file, path in path_of_file.items() if allowed(f"{PROJECT}/{path}")}
     named = _named_among(allowed_files, path_of_file[configfile])
@@ -124,3 +127,34 @@ def _named_among(files: Mapping[str, Path], study: str) -> set[str]:
 
 def _below(results: Path, file: Path, title: str) -> Member:
     return Member(f"{RESULTS}/{file.relative_to(results).as_posix()}", title, file)
+
+
+def _input_files(configfile: Path, study: Study) -> dict[Path, str]:
+    """Every file that the study reads but data sets and weights, each once, and what it is."""
+    section = read(configfile)
+    titles = {configfile: "Study"}
+    titles |= dict.fromkeys(_included(configfile, section), "Rows of methods that the study includes")
+    if printed := printed_file(section):
+        titles[Path(printed)] = "Numbers that the paper prints"
+    for component in (component for cell in study.cells for component in cell.components):
+        if component.file and component.module.startswith(OUTSIDE_MODULE):
+            code = files(component.module, Path(component.file))
+            titles |= dict.fromkeys(code, f"Code of {component.title or component.name}")
+    for partition in study.partitions.values():
+        if path := partition.component.settings.get("path"):
+            file = path_of(path.replace("{seed}", str(partition.seed)), "path")
+            of_parts = client_files(file).values() if file.is_dir() else [{"": file}]
+            titles |= dict.fromkeys((file for of_part in of_parts for file in of_part.values()), "Partition of a file")
+    for row in (row for experiment in study.experiments for row in experiment.external):
+        titles[Path(row.path)] = f"External results: {row.title}"
+    return {file: title for file, title in titles.items() if file.is_file()}
+
+
+def _included(file: Path, value: Any) -> Iterator[Path]:
+    """The files that `include` entries of a value of that file name, and those that they include."""
+    for key, text in keyed_texts(value):
+        if key == INCLUDE:
+            included = path_of(Origin(str(file)).input_path(text), INCLUDE)
+            if included.is_file():
+                yield included
+                yield from _included(included, read_rows(included))

@@ -22,7 +22,8 @@ TYPES = {
     ".txt": "text/plain",
     ".yaml": "application/yaml",
 }
-ENGINE = "https://pypi.org/project/fedgrid/"
+PYPI = "https://pypi.org/project/"
+ENGINE = f"{PYPI}fedgrid/"
 
 
 def description(
@@ -40,15 +41,13 @@ def description(
     files = [crate.add_file(dest_path=member.name, properties=_properties(member, digests)) for member in members]
     page = next(file for file in files if file.id == PAGE)
     crate.root_dataset["mainEntity"] = page
-    software = model.SoftwareApplication(
-        crate, ENGINE, {"name": "fedgrid", "version": fedgrid.__version__, "url": ENGINE}
-    )
-    libraries = [
-        model.SoftwareApplication(crate, f"https://pypi.org/project/{name}/", {"name": name, "version": number})
+    about_fedgrid = {"name": "fedgrid", "version": fedgrid.__version__, "url": ENGINE}
+    software = model.SoftwareApplication(crate, ENGINE, about_fedgrid)
+    software["softwareRequirements"] = [
+        crate.add(model.SoftwareApplication(crate, f"{PYPI}{name}/", {"name": name, "version": number}))
         for name, number in sorted(versions.items())
         if name not in ("fedgrid", "python")
     ]
-    software["softwareRequirements"] = [crate.add(library) for library in libraries]
     action = {"name": "Training, evaluation and drawing", "endTime": about["datePublished"]}
     crate.add_action(crate.add(software), identifier="#run", result=[page], properties=action)
     graph = crate.metadata.generate()

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,6 +59,7 @@ def _opened(archive: Archive, results: Path) -> Opened:
     now = time.time()
     with refusing(archive.path):
         targets = dict(_targets(archive, results))
+    project = {name: target for name, target in targets.items() if name.startswith(f"{PROJECT}/")}
     with TemporaryDirectory(dir=results, prefix=".open.", suffix=".tmp") as folder:
         unpacked = {name: Path(folder) / name for name in targets}
         for name, temporary in unpacked.items():
@@ -67,9 +68,11 @@ def _opened(archive: Archive, results: Path) -> Opened:
         with refusing(archive.path):
             for name, temporary in unpacked.items():
                 _check_seal(name, temporary)
-            _check_named(targets, Path(folder) / PROJECT, archive.provenance.study)
+            named = named_files(Path(folder) / PROJECT, archive.provenance.study)
+            for name in project:
+                if name.removeprefix(f"{PROJECT}/") not in named:
+                    raise UserError(f"'{name.removeprefix(f'{PROJECT}/')}' is not a file that the study names")
         outcomes = {name: _place(unpacked[name], file, archive.digests[name]) for name, file in targets.items()}
-    project = {name: target for name, target in targets.items() if name.startswith(f"{PROJECT}/")}
     outside = [name for name in archive.members if name.startswith(f"{OUTSIDE}/")]
     return Opened(archive.provenance, outcomes, project, outside)
 
@@ -82,14 +85,6 @@ def _targets(archive: Archive, results: Path) -> Iterator[tuple[str, Path]]:
             raise UserError(f"'{name}' would lie among the results")
         if rest and top != OUTSIDE:
             yield name, (results if top == RESULTS else Path()) / rest
-
-
-def _check_named(names: Iterable[str], project: Path, study: str) -> None:
-    """Raises UserError for a file of the unpacked project that its study does not name."""
-    named = named_files(project, study)
-    for name in (name.removeprefix(f"{PROJECT}/") for name in names if name.startswith(f"{PROJECT}/")):
-        if name not in named:
-            raise UserError(f"'{name}' is not a file that the study names")
 
 
 def _check_seal(name: str, file: Path) -> None:

@@ -2,10 +2,11 @@
 
 import platform
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any
 
 import fedgrid
@@ -54,22 +55,18 @@ class Provenance:
 
     def differing(self) -> dict[str, int]:
         """Modules of fedgrid whose code is another one here, and how many of the cells that concerns."""
-        number: dict[str, int] = {}
-        here = {code: _identities_here(modules) for code, modules in self.modules.items()}
+        number: Counter[str] = Counter()
+        here = {code: modules(ENGINE, None, [*filter(_is_here, names)]) for code, names in self.modules.items()}
         for cell in self.cells.values():
-            for name, digest in self.modules[cell.code].items():
-                if _is_ours(name) and here[cell.code].get(name) != digest:
-                    number[name] = number.get(name, 0) + 1
-        of_data = {name for name, digest in self.partitions.items() if _code_here(name) != digest}
-        return number | dict.fromkeys(of_data, len(self.cells))
+            code = self.modules[cell.code].items()
+            number.update(name for name, digest in code if _is_ours(name) and here[cell.code].get(name) != digest)
+        of_data = (name for name, known in self.partitions.items() if not _is_here(name) or fingerprint(name) != known)
+        return {**number, **dict.fromkeys(of_data, len(self.cells))}
 
 
 def provenance(study: Study, file: str, metadata: Mapping[str, CellMetadata]) -> Provenance:
     """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
-    cells = {
-        key: CellCode(study.by_key[key].file.relative_to(study.store).as_posix(), head.code, head.commit)
-        for key, head in metadata.items()
-    }
+    files = {key: study.by_key[key].file.relative_to(study.store).as_posix() for key in metadata}
     components = [("partition", p.component) for p in study.partitions.values()]
     components += [("data", d.component) for d in study.datasets.values()]
     return Provenance(
@@ -78,7 +75,7 @@ def provenance(study: Study, file: str, metadata: Mapping[str, CellMetadata]) ->
         study=file,
         scale=study.scale,
         results=study.results.as_posix(),
-        cells=cells,
+        cells={key: CellCode(files[key], head.code, head.commit) for key, head in metadata.items()},
         modules={head.code: head.modules for head in metadata.values()},
         partitions={c.module: code_of(kind, c) for kind, c in components if not c.module.startswith(OUTSIDE)},
     )
@@ -116,13 +113,10 @@ def environment(metadata: Iterable[CellMetadata]) -> dict[str, Any]:
 
 def _requirements() -> dict[str, str]:
     """The version of each library that fedgrid requires."""
-    names = [re.split(r"[^\w.-]", text)[0] for text in requires("fedgrid") or () if "extra ==" not in text]
     versions = {}
-    for name in names:
-        try:
+    for name in [re.split(r"[^\w.-]", text)[0] for text in requires("fedgrid") or () if "extra ==" not in text]:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions
 
 
@@ -130,15 +124,7 @@ def _is_ours(name: str) -> bool:
     return name.startswith("fedgrid.") and ":" not in name
 
 
-def _source(name: str) -> Path:
+def _is_here(name: str) -> bool:
+    """Whether a name is that of a module of this fedgrid."""
     path = PACKAGE.joinpath(*name.split(".")[1:])
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _identities_here(names: Iterable[str]) -> Mapping[str, str]:
-    """What keys here would say of those of the modules that there are here."""
-    return modules(ENGINE, None, [name for name in names if _is_ours(name) and _source(name).is_file()])
-
-
-def _code_here(name: str) -> str | None:
-    return fingerprint(name) if _source(name).is_file() else None
+    return _is_ours(name) and (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).is_file()

@@ -26,7 +26,7 @@ from fedgrid.run import cell_states
 
 EVERY = 2.0
 "Seconds between two looks."
-FINISHED, AT_WORK = ("done", "diverged"), ("running", "queued")
+FINISHED = ("done", "diverged")
 "States of a cell, as `cell_states` names them."
 
 
@@ -45,7 +45,7 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
                 for cell in (cells[key] for key in keys):
                     if not cell.complete and cell.look(states[cell.cell.key].name):
                         yield f"{cell.run.name}: {states[cell.cell.key].name}"
-            if not any(state.name in AT_WORK for state in states.values()):
+            if not any(state.name in ("running", "queued") for state in states.values()):
                 return
             time.sleep(EVERY)
     finally:
@@ -78,10 +78,16 @@ class FollowedCell:
 
     def look(self, state: str) -> bool:
         """Writes what is new of the cell; whether it is complete now."""
-        if state == "running" and (self.writer or self._begin()):
+        if state in ("running", *FINISHED) and not self.writer:
+            self.writer = self.tracker.begin(self.run)
+            self.complete = self.writer is None  # it is there already
+        if self.writer and state == "running":
             self._write([*self._logged_points(), *self._checkpoint_points()])
-        elif state in FINISHED and (self.writer or self._begin()):
-            self._finish()
+        elif self.writer and state in FINISHED:
+            results = collect.in_memory(self.manifest, [self.cell.key])
+            self._write(points_of(results)[self.cell.table_position])
+            self.writer.end(endings_of(results)[self.cell.table_position])
+            self.writer, self.complete = None, True
             return True
         return False
 
@@ -91,36 +97,19 @@ class FollowedCell:
             self.writer.leave()
             self.writer = None
 
-    def _begin(self) -> bool:
-        """Whether the run is to be written: it is not there yet."""
-        self.writer = self.tracker.begin(self.run)
-        self.complete = self.writer is None
-        return not self.complete
-
     def _write(self, points: Iterable[Point]) -> None:
         new = [point for point in points if (point.tag, point.step) not in self.written]
         if new and self.writer:
             self.writer.write(new)
             self.written.update((point.tag, point.step) for point in new)
 
-    def _finish(self) -> None:
-        results = collect.in_memory(self.manifest, [self.cell.key])
-        position = self.cell.table_position
-        self._write(points_of(results)[position])
-        if self.writer:
-            self.writer.end(endings_of(results)[position])
-        self.writer, self.complete = None, True
-
     def _logged_points(self) -> list[Point]:
-        if not self._changed(self.cell.log):
-            return []
-        logged = logged_accuracies(self.cell.log)
+        logged = logged_accuracies(self.cell.log) if self._changed(self.cell.log) else []
         return [Point(f"live/accuracy_{point}", round_, accuracy) for point, round_, accuracy in logged]
 
     def _checkpoint_points(self) -> list[Point]:
-        if not self._changed(self.cell.checkpoint):
-            return []
-        content = read_checkpoint(self.cell.checkpoint, torch.device("cpu"))
+        changed = self._changed(self.cell.checkpoint)
+        content = read_checkpoint(self.cell.checkpoint, torch.device("cpu")) if changed else None
         if content is None or content["key"] != self.cell.key:
             return []
         rows = Record.from_tensors(content["record"]).table().to_pandas()

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,10 @@ class MLflow:
         self.library = import_optional("mlflow", "mlflow", "--to mlflow")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder.resolve()
-        self.client = self.library.MlflowClient(self._uri)
+        uri = f"sqlite:///{self.folder / FILE}"
+        self.client = self.library.MlflowClient(uri)
+        self.hint = f"mlflow ui --backend-store-uri {uri}"
         self.experiments: dict[str, str] = {}
-
-    @property
-    def _uri(self) -> str:
-        return f"sqlite:///{self.folder / FILE}"
-
-    @property
-    def hint(self) -> str:
-        """The command that shows the runs."""
-        return f"mlflow ui --backend-store-uri {self._uri}"
 
     def begin(self, run: Run) -> "MLflowRun | None":
         """What writes the run; None where a complete one of its cell is there, and one that is not is replaced."""
@@ -65,16 +58,16 @@ class MLflowRun:
 
     def __init__(self, client: Any, entities: Any, run_id: str, parameters: Mapping[str, Any]):
         self.client, self.entities, self.run_id = client, entities, run_id
-        texts = {name: str(value)[:LONGEST_PARAMETER] for name, value in parameters.items()}
-        for batch in _batches([entities.Param(*pair) for pair in texts.items()], MOST_PARAMETERS):
-            client.log_batch(run_id, params=batch)
+        texts = [entities.Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in parameters.items()]
+        for start in range(0, len(texts), MOST_PARAMETERS):
+            client.log_batch(run_id, params=texts[start : start + MOST_PARAMETERS])
 
     def write(self, points: Iterable[Point]) -> None:
         """Adds points."""
         now = int(time.time() * 1000)
         metrics = [self.entities.Metric(point.tag, point.value, now, point.step) for point in points]
-        for batch in _batches(metrics, MOST_METRICS):
-            self.client.log_batch(self.run_id, metrics=batch)
+        for start in range(0, len(metrics), MOST_METRICS):
+            self.client.log_batch(self.run_id, metrics=metrics[start : start + MOST_METRICS])
 
     def end(self, ending: Ending) -> None:
         """Adds the final numbers and tags."""
@@ -86,8 +79,3 @@ class MLflowRun:
     def leave(self) -> None:
         """Closes the run, which a later export replaces."""
         self.client.set_terminated(self.run_id, "KILLED")
-
-
-def _batches(values: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    for start in range(0, len(values), size):
-        yield list(values[start : start + size])

@@ -42,13 +42,12 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
 
 def write_xlsx(results: Results, folder: Path) -> list[Path]:
     """Writes ``results.xlsx``; returns it."""
-    workbook = Workbook(results.study.title)
+    workbook, file = Workbook(results.study.title), folder / "results.xlsx"
     for name, (numbers, grid) in tables(results):
         workbook.add(name, _printed(grid))
         workbook.add(f"{name} numbers", _rows(numbers))
     for name, frame in tidy_frames(results).items():
         workbook.add(name, _rows(frame) if len(frame) < MOST_ROWS else [[LEFT_OUT]])
-    file = folder / "results.xlsx"
     workbook.save(file)
     return [file]
 

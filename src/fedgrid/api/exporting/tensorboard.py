@@ -14,13 +14,8 @@ class TensorBoard:
     """Writes runs below a folder; event files of an earlier export of a run are replaced."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.folder, self.hint = folder, f"tensorboard --logdir {folder}"
         self.library = import_optional("torch.utils.tensorboard", "tensorboard", "--to tensorboard")
-
-    @property
-    def hint(self) -> str:
-        """The command that shows the runs."""
-        return f"tensorboard --logdir {self.folder}"
 
     def begin(self, run: Run) -> "TensorBoardRun":
         """What writes the run."""

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,14 @@ class WandbOffline:
     """Writes offline runs below a folder; their identity is the cell's key, so a cell is uploaded once."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.folder, self.hint = folder, f"wandb sync {folder}/wandb/offline-run-*    # uploads them"
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         self.library = import_optional("wandb", "wandb", "--to wandb-offline")
 
-    @property
-    def hint(self) -> str:
-        """The command that uploads the runs."""
-        return f"wandb sync {self.folder}/wandb/offline-run-*    # uploads them"
-
     def begin(self, run: Run) -> "WandbRun | None":
         """What writes the run; None where a complete one is there, and one that is not is replaced."""
-        for earlier in self.folder.glob(f"wandb/offline-run-*-{_identity(run)}"):
+        identity = f"{run.path[0]}-{run.key}"  # two rows of a study may show the same cell
+        for earlier in self.folder.glob(f"wandb/offline-run-*-{identity}"):
             if (earlier / COMPLETE).is_file():
                 return None
             shutil.rmtree(earlier)
@@ -40,7 +37,7 @@ class WandbOffline:
             dir=str(self.folder),
             project=slug(run.study),
             name=run.name,
-            id=_identity(run),
+            id=identity,
             group="/".join(run.path[:-1]),
             config=dict(run.parameters),
             reinit="create_new",
@@ -51,11 +48,6 @@ class WandbOffline:
         return WandbRun(made)
 
 
-def _identity(run: Run) -> str:
-    """The cell's key, after its row: two rows of a study may show the same cell."""
-    return f"{run.path[0]}-{run.key}"
-
-
 class WandbRun:
     """One run; `run` is the library's."""
 
@@ -64,8 +56,8 @@ class WandbRun:
 
     def write(self, points: Iterable[Point]) -> None:
         """Adds points: all of a round are one step of the library, whose steps never go back."""
-        by_round = groupby(sorted(points, key=lambda point: point.step), key=lambda point: point.step)
-        for round_, of_round in by_round:
+        step = attrgetter("step")
+        for round_, of_round in groupby(sorted(points, key=step), key=step):
             self.run.log({"round": round_, **{point.tag: point.value for point in of_round}})
 
     def end(self, ending: Ending) -> None:

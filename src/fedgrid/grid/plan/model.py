@@ -155,6 +155,11 @@ class Cell:
         return self.partition.data.store
 
     @property
+    def components(self) -> tuple[Configured, ...]:
+        """Its method, model, kind of partition and data set."""
+        return self.row.component, self.model, self.partition.component, self.partition.data.component
+
+    @property
     def heterogeneity(self) -> str:
         """The label of the cell's heterogeneity."""
         return self.partition.label
