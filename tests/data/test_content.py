@@ -17,15 +17,14 @@ from fedgrid.jobs import dataset
 
 
 @pytest.fixture
-def top(tmp_path, monkeypatch):
+def top(working_folder, monkeypatch):
     """Two classes of eight pictures each, all files of one size; the cache is empty."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(working_folder / "cache"))
     for number in range(16):
-        file = tmp_path / "mine" / ("cat" if number < 8 else "dog") / f"{number % 8}.bmp"
+        file = working_folder / "mine" / ("cat" if number < 8 else "dog") / f"{number % 8}.bmp"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (8, 8), number).save(file)
-    return tmp_path / "mine"
+    return working_folder / "mine"
 
 
 def copy_of(top):

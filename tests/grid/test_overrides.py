@@ -59,9 +59,8 @@ def test_a_name_that_hides_another(flaws, body, words):
     assert "mine.py, line 14: " in flaw and words in flaw
 
 
-def test_planning_refuses_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(HEAD + "    def adapted(self, own):\n        return own\n")
+def test_planning_refuses_it(working_folder):
+    (working_folder / "mine.py").write_text(HEAD + "    def adapted(self, own):\n        return own\n")
     with pytest.raises(UserError, match=r"mine.py, line 14: 'adapted\(self, own\)' overrides Method.adapted"):
         study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: mine.py}}"))
 

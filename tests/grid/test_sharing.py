@@ -16,12 +16,9 @@ from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import cell as cell_job
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 DIRICHLET = "[{partition: dirichlet, beta: 0.5, clients: 4}]"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -21,21 +21,20 @@ DATA = "data: {name: office10, side: 8}"
 
 
 @pytest.fixture
-def copies(tmp_path, monkeypatch):
+def copies(working_folder, monkeypatch):
     """Folders `first` and `other` for FEDGRID_DATA: in the other one, two classes of a domain are exchanged."""
     monkeypatch.setattr(OfficeTen, "image_counts", {"train": 160, "test": 80})
-    monkeypatch.chdir(tmp_path)
     for number, domain in enumerate(OfficeTen.domains):
         for label, name in enumerate(OfficeTen.classes):
-            folder = tmp_path / "first" / "office10" / domain / name
+            folder = working_folder / "first" / "office10" / domain / name
             folder.mkdir(parents=True)
             for picture in range(6):
                 Image.new("RGB", (9, 9), (10 * label, number, picture)).save(folder / f"{picture}.jpg")
-    shutil.copytree(tmp_path / "first", tmp_path / "other")
-    amazon = tmp_path / "other" / "office10" / "amazon"
+    shutil.copytree(working_folder / "first", working_folder / "other")
+    amazon = working_folder / "other" / "office10" / "amazon"
     for old, new in (("mug", "x"), ("bike", "mug"), ("x", "bike")):
         (amazon / old).rename(amazon / new)
-    return tmp_path
+    return working_folder
 
 
 def study_with(copies, root, results):
