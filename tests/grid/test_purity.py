@@ -1,7 +1,7 @@
 """What a loss may not do is read from its source: values of tensors that one client alone would have."""
 
 import pytest
-from studies import FOUR_CELLS, study_of
+from studies import study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.study.purity import impure
@@ -106,4 +106,4 @@ def test_the_methods_of_the_package_are_pure(name):
 def test_planning_refuses_it(working_folder):
     (working_folder / "mine.py").write_text(HEAD.format(line="v = batch.y.sum().item()", inside="pass"))
     with pytest.raises(UserError, match=r"mine.py, line 14: `batch.y.sum\(\).item\(\)` in 'loss' reads the value"):
-        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: mine.py}}"))
+        study_of(methods={"mine": {"method": "mine.py"}})

@@ -130,7 +130,7 @@ def test_so_are_files_that_only_the_loaded_class_names(mine, line):
 def test_planning_says_so(mine, line, flaw):
     mine.write_text(f"{HEAD}\nclass Mine(FedAvg):\n    pass\n\n{line}\n")
     with pytest.raises(UserError, match=flaw):
-        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: methods/mine.py}}"))
+        study_of(methods={"mine": {"method": "methods/mine.py"}})
 
 
 def test_bytecode_of_an_earlier_version_is_not_run(mine):
