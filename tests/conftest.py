@@ -26,6 +26,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 EXAMPLES = sorted(map(str, Path(__file__).parent.glob("methods/examples/*.py")))
 "Methods in files of their own, as a reader of docs/writing-a-method.md writes them."
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.pop("FEDGRID_DATA", None)  # data sets of the developer's own are none of a test's
 
 # descriptions of components are cached beside pytest's own cache, not in the user's
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".pytest_cache" / "xdg")
@@ -90,6 +91,13 @@ def pytest_terminal_summary(terminalreporter, config):
     left = sum(OVER in str(report.longrepr) for report in skipped)
     if config.reach and left:
         terminalreporter.write_line(f"{left:,} tests that the edit can reach were left to `make test`: {OVER}")
+
+
+@pytest.fixture
+def working_folder(tmp_path, monkeypatch):
+    """An empty folder, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

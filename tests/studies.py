@@ -23,6 +23,8 @@ model: {name: mlp, hidden: 16, features: 8}
 training: {rounds: 2}
 methods: [local, fedavg]
 """
+RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
+"Options with which `fedgrid run` trains a cell of such a study."
 
 
 def parsed(text: str) -> dict[str, Any]:

@@ -128,14 +128,13 @@ def test_cells_of_other_archives_stay_in_the_list(tmp_path):
     assert papers.in_other_archives(tmp_path / "none.csv", {"fedsac/table1"}).empty
 
 
-def test_cells_are_packed_with_results_of_other_code_where_todays_has_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    study = trained_study(tmp_path)
+def test_cells_are_packed_with_results_of_other_code_where_todays_has_none(working_folder):
+    study = trained_study(working_folder)
     today, other = study.cells
     earlier = make_earlier(other)
-    papers.keep_cells([study], tmp_path / "archives")
-    listed = pd.read_csv(tmp_path / "archives/cells.csv", dtype=str)
+    papers.keep_cells([study], working_folder / "archives")
+    listed = pd.read_csv(working_folder / "archives/cells.csv", dtype=str)
     assert listed["key"].tolist() == [today.key, other.key[::-1]]
-    (archive,) = (tmp_path / "archives").rglob("*.tar.xz")
+    (archive,) = (working_folder / "archives").rglob("*.tar.xz")
     with tarfile.open(archive) as tar:
         assert sorted(tar.getnames()) == sorted([str(today.file), str(earlier)])

@@ -55,11 +55,10 @@ STORY = "whole-story.md"  # whose study tests/test_whole_story.py runs
 
 
 @pytest.mark.parametrize(("page", "text"), [block for block in blocks("yaml") if block[0] != STORY])
-def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, tmp_path, monkeypatch):
+def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, working_folder):
     content = yaml.safe_load(text)
     if not {"name", "data", "methods", "heterogeneity"} <= content.keys() or "experiments" in content:
         return
-    monkeypatch.chdir(tmp_path)
     assert command_line.main(["new-method", "mine", "--folder", "path/to"]) == 0
     Path("baselines.yaml").write_text("fedavg:\n")
     tables = blocks("text", [ROOT / "docs/exchange.md"])
@@ -74,11 +73,10 @@ def test_python_is_valid(page, text):
     compile(text, page, "exec")
 
 
-def test_the_files_of_the_page_on_components_make_a_study(tmp_path, monkeypatch):
+def test_the_files_of_the_page_on_components_make_a_study(working_folder):
     texts = [text for page, text in blocks("python") if "extending" in str(page)]
     for name, text in zip(("two_layers", "halves", "bars"), texts, strict=True):
-        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+        (working_folder / f"{name}.py").write_text(text, encoding="utf-8")
     assert command_line.main(["new-method", "mine"]) == 0
     (study,) = [text for page, text in blocks("yaml") if "extending" in str(page)]
     Path("study.yaml").write_text(f"name: extended\n{study}training: {{rounds: 1}}\n", encoding="utf-8")

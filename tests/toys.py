@@ -12,7 +12,7 @@ from fedgrid.analysis.figures.common.style import Drawn
 from fedgrid.analysis.pages import table_set
 from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.common.grid import Table
+from fedgrid.analysis.tables.common.grid import Grid, Table
 from fedgrid.files import write_json, write_table
 from fedgrid.grid.plan.manifest_model import Manifest, Shown, read_manifest
 from fedgrid.grid.study.codec import decode
@@ -20,6 +20,8 @@ from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]
 """Test samples of the two clients of every synthetic cell."""
+DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
+"""What is written of a cell that diverged."""
 
 
 class Study:
@@ -62,7 +64,7 @@ class Study:
         also: dict[str, dict[int, list]] | None = None,
         traffic: bool = True,
         **head: Any,
-    ) -> None:
+    ) -> "Study":
         """Add a cell with the accuracies of the clients (None: no test data) by round, at the point `score`.
 
         Beside them it may have those of other metrics, by name, as `also`.
@@ -94,9 +96,12 @@ class Study:
             },
         }
         write_cell(path, rows, defaults | head)
+        return self
 
     def plan(self, label: str, heterogeneity: str, seed: int, data: str = "digits") -> tuple[str, Path]:
-        """Add a cell to the manifest; give its key and the path where its results belong."""
+        """Add a cell to the manifest, and its row where it is the first; give its key and its results' path."""
+        if label not in self.study["methods"]:
+            self.method(label)
         key = f"{len(self.cells):016x}"
         path = self.folder / "cells" / f"{key}.parquet"
         entry = {
@@ -133,8 +138,6 @@ class Study:
     def in_column(self, scores: dict[str, list], **names: Any) -> "Study":
         """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
         for label, by_seed in scores.items():
-            if label not in self.study["methods"]:
-                self.method(label)
             for seed, value in enumerate(by_seed):
                 self.cell(label, "dir", seed, {1: [value, value]}, **names)
         return self
@@ -164,6 +167,16 @@ class Study:
 def make_table(kind: str, results: Results, options: Mapping[str, Any] = {}) -> Table:
     """Make a table with the options that a study gives it."""
     return table_set.make_table(results, Shown(kind, dict(options)))
+
+
+def texts(grid: Grid) -> dict[str, list[str]]:
+    """Give the printed entries of a table, by row."""
+    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
+
+
+def marks(grid: Grid) -> dict[str, list[str]]:
+    """Give the marks of the entries of a table, by row."""
+    return {name: [entry.raised for entry in entries] for name, entries in grid.rows}
 
 
 def draw_figure(kind: str, source: Any, *of: str, narrow: bool = False, colours: bool = False, **options: Any) -> Drawn:
@@ -208,6 +221,15 @@ def write_partition(
     test: str = "own",
 ) -> Path:
     """Write a partition of (client, split, label, domain) rows."""
+    table = partition_rows(rows)
+    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
+    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
+    write_table(file, table, facts)
+    return file
+
+
+def partition_rows(rows: Sequence[tuple]) -> pa.Table:
+    """Give the table of a partition of (client, split, label, domain) rows; images are numbered as they come."""
     client, split, label, domain = zip(*rows, strict=True)
     columns = {
         "client": pa.array(client, pa.int32()),
@@ -216,11 +238,7 @@ def write_partition(
         "label": pa.array(label, pa.int32()),
         "domain": pa.array(domain, pa.string()).dictionary_encode(),
     }
-    table = pa.table(columns)
-    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
-    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
-    write_table(file, table, facts)
-    return file
+    return pa.table(columns)
 
 
 def predictions(rows: Sequence[tuple]) -> pa.Table:

@@ -1,7 +1,10 @@
 """What a method's state is from round to round, what is recorded, and what travels."""
 
+from dataclasses import replace
+
 import torch
 
+from fedgrid.engine.federation import participation
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.suite import simulations
 
@@ -10,9 +13,15 @@ def after_each_round(method, simulation, rounds=None):
     """The state before the first round and after each, with the models as they left local training."""
     with torch.no_grad():
         states = [method.setup(everyone(simulation, 0))]
-        for number in range(simulation.training.rounds if rounds is None else rounds):
-            states.append(simulations.one_round(method, simulation, number, states[-1])[1])
+    for number in range(simulation.training.rounds if rounds is None else rounds):
+        states.append(next_state(method, simulation, number, states[-1]))
     return states
+
+
+def next_state(method, simulation, number, state):
+    """The state after the round of that number, which begins with `state`."""
+    with torch.no_grad():
+        return simulations.one_round(method, simulation, number, state)[1]
 
 
 def after_rounds(name, simulation, rounds, **settings):
@@ -52,3 +61,22 @@ def traffic(name, simulation, **settings):
 def numbers(tree):
     """How many numbers a tree of tensors has."""
     return sum(t.numel() for t in tree.values())
+
+
+def two_groups(clients=range(6), rounds=4):
+    """Three clients with digits and three for whom y is 9 − y; those of `clients` alone have images."""
+    starts = [60 * i + (800 if i >= 3 else 0) for i in range(6)]
+    train = [
+        simulations.draw([*range(10)] * (1 + i % 3), start=start) if i in clients else []
+        for i, start in enumerate(starts)
+    ]
+    simulation = simulations.simulation(train, lr=0.2, local_epochs=3, rounds=rounds, dtype="float64")
+    labels = simulation.data.labels.clone()
+    labels[800:] = 9 - labels[800:]
+    return replace(simulation, data=replace(simulation.data, labels=labels))
+
+
+def keep_two_models_together(monkeypatch, simulation):
+    """Has models of clients made and written two at a time."""
+    model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
+    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 2 * model)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from commands import complaint, output
 
 import fedgrid
 from fedgrid.api.archive import checking, provenance
@@ -31,13 +32,6 @@ def archive(run_once, tmp_path_factory):
         patch.chdir(run_once)
         assert main(["bundle", "--out", str(file), "--license", "CC-BY-4.0"]) == 0
     return file
-
-
-def opened(archive, capsys, *options, code=0):
-    capsys.readouterr()
-    assert main(["open", str(archive), *options]) == code
-    said = capsys.readouterr()
-    return said.err if code else said.out
 
 
 def files_below(folder):
@@ -82,14 +76,14 @@ def test_rocrate_reads_the_description(archive, tmp_path):
 
 
 def test_elsewhere_a_run_finds_nothing_to_train(archive, here, capsys):
-    text = opened(archive, capsys)
+    text = output(capsys, "open", archive)
     assert text.endswith("written  config/study.yaml\nNext: fedgrid go config/study.yaml\n")
     assert set(fedgrid.study().cells.state) == {"done"}
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "fedgrid.cli.main", "go", "--dry-run"]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.returncode == 0 and "Nothing to be done" in run.stdout + run.stderr, run.stdout + run.stderr
-    again = opened(archive, capsys)
+    again = output(capsys, "open", archive)
     assert "written" not in again and "there already" in again
 
 
@@ -102,13 +96,12 @@ def test_results_may_lie_on_another_file_system(archive, here, capsys, monkeypat
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", refuse)
-    opened(archive, capsys)
-    assert main(["status"]) == 0 and "0 missing" in capsys.readouterr().out
+    output(capsys, "open", archive)
+    assert "0 missing" in output(capsys, "status")
 
 
 @pytest.mark.parametrize("folder", [".methods", "methods*", "Workflow"])
-def test_a_file_of_the_study_that_nobody_may_unpack_stays_in_the_archive(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_the_study_that_nobody_may_unpack_stays_in_the_archive(folder, working_folder):
     Path(folder).mkdir()
     Path(folder, "mine.py").write_text(Path(fedgrid.__file__).with_name("methods").joinpath("local.py").read_text())
     Path("study.yaml").write_text(
@@ -126,7 +119,7 @@ def test_what_is_there_stays(archive, here, capsys):
     Path("config/study.yaml").write_text("name: mine\n")
     Path("results/digits").mkdir(parents=True)
     Path("results/digits/report.html").write_text("mine")
-    text = opened(archive, capsys)
+    text = output(capsys, "open", archive)
     assert "kept     config/study.yaml, which differs from the archive's" in text
     assert "2 files kept, though another one is in the archive" in text
     assert Path("config/study.yaml").read_text() == "name: mine\n"
@@ -136,12 +129,12 @@ def test_what_is_there_stays(archive, here, capsys):
 
 def test_other_code_is_named_and_what_a_run_does(archive, here, capsys, monkeypatch):
     monkeypatch.setattr(provenance, "modules", lambda *_: {"fedgrid.engine.rounds": "another"})
-    text = opened(archive, capsys)
+    text = output(capsys, "open", archive)
     assert "the code here differs from that of 16 of 16 cells (" in text and "): a run trains these again\n" in text
 
 
 def test_another_folder_of_results_is_named(archive, here, capsys):
-    text = opened(archive, capsys, "--results", "mine")
+    text = output(capsys, "open", archive, "--results", "mine")
     assert "the study's results are in results: set 'results: mine' in it" in text
     assert Path("mine/digits/report.html").is_file() and not Path("results").exists()
 
@@ -151,7 +144,7 @@ def test_a_store_in_use_is_left_alone(archive, here, capsys):
     store.mkdir(parents=True)
     lock = StoreLock(store)
     lock.acquire()
-    assert "is in use by another run" in opened(archive, capsys, code=2)
+    assert "is in use by another run" in complaint(capsys, "open", archive)
     lock.release()
     assert [file.name for file in Path("results").rglob("*") if file.is_file()] == [".lock"]
 
@@ -176,13 +169,12 @@ def test_files_of_the_study_come_along(project, tmp_path, here, capsys, monkeypa
 
 def test_an_unfinished_study_is_refused(project, capsys):
     Path("config/unfinished.yaml").write_text(Path("config/study.yaml").read_text().replace("name: digits", "name: u"))
-    assert main(["bundle", "config/unfinished.yaml"]) == 2
-    assert "results/u: tables are not made; run fedgrid go, then the same command again" in capsys.readouterr().err
+    sentence = "results/u: tables are not made; run fedgrid go, then the same command again"
+    assert sentence in complaint(capsys, "bundle", "config/unfinished.yaml")
 
 
 @pytest.mark.full
-def test_models_that_hold_data_of_clients_are_named_before(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_models_that_hold_data_of_clients_are_named_before(working_folder, monkeypatch, capsys):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     monkeypatch.setenv("MPLBACKEND", "agg")
     Path("config").mkdir()
@@ -208,13 +200,12 @@ def test_models_that_hold_data_of_clients_are_named_before(tmp_path, monkeypatch
 
 
 def test_a_damaged_cell_is_not_archived(archive, here, capsys):
-    opened(archive, capsys)
+    output(capsys, "open", archive)
     file = fedgrid.study().cells.file[0]
     content = bytearray(file.read_bytes())
     content[len(content) // 3] ^= 1
     file.write_bytes(content)
-    assert main(["bundle"]) == 2
-    error = capsys.readouterr().err
+    error = complaint(capsys, "bundle")
     assert str(file) in error and "damaged" in error and not Path("digits.zip").exists()
 
 
@@ -243,18 +234,18 @@ def test_a_result_that_is_not_what_its_name_says_is_refused(archive, here, capsy
             if name != "checksums.sha256"
         ).encode()
 
-    error = opened(rewritten(archive, here / "b.zip", swap), capsys, code=2)
+    error = complaint(capsys, "open", rewritten(archive, here / "b.zip", swap))
     assert "refused, 'results/store/cells/" in error and "its content does not belong to its name" in error
     assert not list(Path("results").rglob("*.parquet"))
 
 
 def test_the_limits_are_real(archive, here, capsys, monkeypatch):
     monkeypatch.setattr(checking, "MOST_FILES", 10)
-    assert "at most 10 are allowed" in opened(archive, capsys, code=2)
+    assert "at most 10 are allowed" in complaint(capsys, "open", archive)
     monkeypatch.undo()
     os.chdir(here)
     monkeypatch.setattr("fedgrid.api.archive.opening.room_in", lambda folder: 1000)
-    assert "and there is room for 0 MB" in opened(archive, capsys, code=2)
+    assert "and there is room for 0 MB" in complaint(capsys, "open", archive)
     assert list(here.iterdir()) == []
 
 

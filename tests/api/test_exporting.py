@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from commands import complaint
 from toys import Study
 
 import fedgrid
@@ -119,8 +120,7 @@ def history_of(file):
 
 def test_wandb_has_the_runs_offline(expected, tmp_path, capsys):
     pytest.importorskip("wandb")
-    assert main(["export", FOLDER, "--to", "wandb-offline", "--out", str(tmp_path)]) == 0
-    assert "16 runs written: wandb sync" in capsys.readouterr().out
+    assert "16 runs written: wandb sync" in export("wandb-offline", tmp_path, capsys)
     assert "0 runs written, 16 are there already" in export("wandb-offline", tmp_path, capsys)
     (cell,) = [cell for cell in fedgrid.study().cells.itertuples() if _is_run(cell)]
     (file,) = tmp_path.glob(f"wandb/offline-run-*-fedcosr-{cell.key}/*.wandb")
@@ -195,9 +195,7 @@ def test_what_is_finished_of_a_study_goes_out_by_its_file(project, tmp_path, cap
     ],
 )
 def test_a_mistake_is_one_sentence(project, arguments, sentence, capsys):
-    assert main(["export", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert sentence in error and error.count("\n") == 1
+    assert sentence in complaint(capsys, "export", *arguments)
 
 
 @pytest.fixture
@@ -228,9 +226,8 @@ def missing(monkeypatch):
 )
 def test_a_missing_library_is_one_sentence_with_its_extra(project, arguments, module, extra, tmp_path, missing, capsys):
     missing(module)
-    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert error.endswith(f" needs {module}: pip install 'fedgrid[{extra}]'\n") and error.count("\n") == 1
+    error = complaint(capsys, *arguments, "--out", tmp_path / "out")
+    assert error.endswith(f" needs {module}: pip install 'fedgrid[{extra}]'\n")
 
 
 def test_a_run_has_the_training_settings_of_its_row(tmp_path):

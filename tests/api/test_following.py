@@ -7,13 +7,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from studies import FOUR_CELLS, study_of
+from studies import FOUR_CELLS, RUN, study_of
 
 from fedgrid.api.exporting import following
 from fedgrid.cli.main import main
 from fedgrid.engine.state.checkpoint import Record, write_checkpoint
 
-RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 LOG = "round 1/2  accuracy 50.25 % (received)  0.10 s/round\nround 2/2  accuracy 61.00 % (received)  0.10 s/round\n"
 
 
@@ -41,10 +40,9 @@ class Told:
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(working_folder):
     """A study whose first cell is running: it has a note, a log, and a checkpoint after its first round."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "study.yaml").write_text(FOUR_CELLS)
+    (working_folder / "study.yaml").write_text(FOUR_CELLS)
     study = study_of()
     cell = study.cells[0]
     for file in (cell.status, cell.log):

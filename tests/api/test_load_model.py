@@ -11,10 +11,10 @@ import torch
 import two_modalities
 from changed_models import write_changed
 from tiers import every_third
+from trajectories import keep_two_models_together
 
 import fedgrid
 from fedgrid.engine import artifacts
-from fedgrid.engine.federation import participation
 from fedgrid.engine.kept_models import kept_models
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
@@ -210,8 +210,7 @@ def test_a_saved_module_runs_without_fedgrid(tmp_path, name):
 def test_each_tensor_is_stored_once(tmp_path, monkeypatch):
     simulation = simulations.ragged(rounds=2)
     shared = Kept(tmp_path, simulation, "fedper")
-    model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
-    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 2 * model)
+    keep_two_models_together(monkeypatch, simulation)
     (tmp_path / "parts").mkdir()
     parts = Kept(tmp_path / "parts", simulation, "fedper")
     stored = [models_file.read(kept.path).header["tensors"] for kept in (shared, parts)]
@@ -224,8 +223,7 @@ def test_each_tensor_is_stored_once(tmp_path, monkeypatch):
 
 def test_stores_of_different_size_in_different_parts(tmp_path, monkeypatch):
     simulation = simulations.ragged(rounds=1)
-    model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
-    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 2 * model)
+    keep_two_models_together(monkeypatch, simulation)
     kept = Kept(tmp_path, simulation, "knn_per")
     header = models_file.read(kept.path).header
     (adapted,) = (group for group in header["models"] if group["point"] == "adapted")

@@ -99,8 +99,7 @@ def test_a_mistake_is_one_sentence(project, call, problem):
     assert problem in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_file_that_was_spoilt_since_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_was_spoilt_since_is_one_sentence(working_folder, monkeypatch):
     file = Path("study.yaml")
     file.write_text(FOUR_CELLS)
     study = fedgrid.study(file)
@@ -125,8 +124,7 @@ def test_a_cell_of_a_study_is_trained_once(project, capfd):
     assert {"round", "client", "metric", "value"} <= set(cell.values)
 
 
-def test_a_cell_that_no_study_names_is_trained_and_then_read(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_a_cell_that_no_study_names_is_trained_and_then_read(working_folder, capfd):
     setting = {"heterogeneity": {"partition": "homogeneous", "clients": 2}, "training": {"rounds": 1}}
     first = fedgrid.train("fedprox", {"mu": 0.5}, **setting)
     assert "round 1/1" in capfd.readouterr().err
@@ -136,8 +134,7 @@ def test_a_cell_that_no_study_names_is_trained_and_then_read(tmp_path, monkeypat
     assert first.metadata["spec"]["method"]["settings"] == {"mu": 0.5}
 
 
-def test_a_partition_is_made_once_and_read_by_its_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_partition_is_made_once_and_read_by_its_file(working_folder):
     made = fedgrid.make_partition("digits", {"partition": "dirichlet", "beta": 0.3, "clients": 5}, seed=1)
     read = fedgrid.read_partition(made.file)
     assert read.rows.equals(made.rows) and made.metadata["clients"] == 5

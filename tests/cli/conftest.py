@@ -1,45 +1,30 @@
 """A folder with a study, and commands called in it as a user would."""
 
 from contextlib import contextmanager
+from functools import partial
 
+import commands
 import pytest
 from studies import FOUR_CELLS
 
-from fedgrid.cli.main import main
-
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(working_folder):
     """The folder in which the commands are called: it holds ``study.yaml``."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "study.yaml").write_text(FOUR_CELLS)
-    return tmp_path
+    (working_folder / "study.yaml").write_text(FOUR_CELLS)
+    return working_folder
 
 
 @pytest.fixture
 def output(capsys):
     """What a command prints; it has to succeed."""
-
-    def call(*arguments):
-        capsys.readouterr()
-        assert main(list(map(str, arguments))) == 0
-        return capsys.readouterr().out
-
-    return call
+    return partial(commands.output, capsys)
 
 
 @pytest.fixture
 def complaint(capsys):
     """The one sentence with which a command refuses."""
-
-    def call(*arguments):
-        capsys.readouterr()
-        assert main(list(map(str, arguments))) == 2
-        error = capsys.readouterr().err
-        assert error.startswith("fedgrid: ") and error.count("\n") == 1
-        return error
-
-    return call
+    return partial(commands.complaint, capsys)
 
 
 @pytest.fixture

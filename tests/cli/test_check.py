@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import complaint, output
 from tiers import every_third
 
 from fedgrid.cli.components import component_text
-from fedgrid.cli.main import main
 
 
 def checked(*arguments):
@@ -32,8 +32,7 @@ def file(tmp_path):
 
 def test_a_new_method_passes_as_it_is(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    assert main(["new-method", "mine", "--folder", str(tmp_path)]) == 0
-    assert f"\n  fedgrid check {path}\n" in capsys.readouterr().out
+    assert f"\n  fedgrid check {path}\n" in output(capsys, "new-method", "mine", "--folder", tmp_path)
     run = checked(path)
     assert run.returncode == 0, run.stdout
     *lines, last = run.stdout.splitlines()
@@ -45,9 +44,9 @@ def test_a_new_method_passes_as_it_is(tmp_path, capsys):
 @pytest.mark.parametrize("kind", every_third(["partition", "model", "data"]))
 def test_new_files_of_other_kinds_pass_everything_as_they_are(kind, tmp_path, capsys):
     path = tmp_path / "mine.py"
-    assert main([f"new-{kind}", "mine", "--folder", str(tmp_path)]) == 0
     trial = f"fedgrid run fedavg --{kind} {path}"
-    assert f"\n  {trial} --rounds 5\n  fedgrid check {path}\n" in capsys.readouterr().out
+    text = output(capsys, f"new-{kind}", "mine", "--folder", tmp_path)
+    assert f"\n  {trial} --rounds 5\n  fedgrid check {path}\n" in text
     run = checked(path, "--full")
     assert run.returncode == 0, run.stdout
     assert run.stdout.splitlines()[-1].endswith(f"passes the suite; train it: {trial}")
@@ -97,12 +96,9 @@ def test_a_component_of_the_package_with_a_setting():
         (["mnist"], "data 'mnist' is not available: put"),
     ],
 )
-def test_mistakes(arguments, words, capsys, monkeypatch, tmp_path):
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
+def test_mistakes(arguments, words, capsys, working_folder):
     Path("mine.py").touch()
-    assert main(["check", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert words in complaint(capsys, "check", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +115,10 @@ def test_mistakes(arguments, words, capsys, monkeypatch, tmp_path):
     ],
 )
 def test_a_file_that_defines_no_component(file, text, words, capsys):
-    assert main(["check", str(file(text))]) == 2
-    assert words in capsys.readouterr().err
+    assert words in complaint(capsys, "check", file(text))
 
 
 def test_without_pytest(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["check", "fedavg"]) == 2
-    assert "fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'" in capsys.readouterr().err
+    sentence = "fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'"
+    assert sentence in complaint(capsys, "check", "fedavg")

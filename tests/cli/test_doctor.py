@@ -18,7 +18,6 @@ def healthy(folder, monkeypatch):
     monkeypatch.setattr(doctor, "cards", list)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=1e12))
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return folder
 

@@ -49,10 +49,9 @@ def test_the_committed_page_is_up_to_date(monkeypatch, capsys):
     assert main(["docs", "--check"]) == 0, capsys.readouterr().err
 
 
-def test_a_page_is_written_and_found_up_to_date(tmp_path, monkeypatch, capsys, text):
-    monkeypatch.chdir(tmp_path)
+def test_a_page_is_written_and_found_up_to_date(working_folder, capsys, text):
     assert main(["docs"]) == 0
-    assert (tmp_path / "docs/methods.md").read_text(encoding="utf-8") == text
+    assert (working_folder / "docs/methods.md").read_text(encoding="utf-8") == text
     assert main(["docs", "--check"]) == 0
     assert "is up to date" in capsys.readouterr().out
 

@@ -6,7 +6,7 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 from papers import write_paper
-from studies import FOUR_CELLS, plan_of, prepared, study_of
+from studies import FOUR_CELLS, RUN, plan_of, prepared, study_of
 
 import fedgrid
 from fedgrid.cli.main import main
@@ -14,7 +14,6 @@ from fedgrid.files import read_metadata, write_table
 from fedgrid.grid.study.sources import NOT_COUNTED
 
 PROX = FOUR_CELLS.replace("[local, fedavg]", "{fedprox: {mu: 0.5}, local: }")
-RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 STUDY = ("--configfile", "study.yaml")
 
 
@@ -168,8 +167,7 @@ def test_cells_that_differ_in_their_seeds_alone_are_answered_together(cell, outp
 
 
 @pytest.fixture
-def paper(folder, monkeypatch):
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+def paper(folder):
     write_paper(folder)
     return "--configfile", "paper.yaml"
 
@@ -204,9 +202,8 @@ def test_a_scale_has_its_own_cells_and_unavailable_data_are_reported(paper, outp
 
 
 @pytest.fixture
-def studies(folder, monkeypatch):
+def studies(folder):
     """A folder with a default study, a paper, another study, and files that are none."""
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     (folder / "config/papers").mkdir(parents=True)
     write_paper(folder)
     (folder / "config/study.yaml").write_text(PROX)

@@ -109,7 +109,6 @@ def folder(tmp_path, monkeypatch):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     return inner
 
 

@@ -25,19 +25,17 @@ STUDIES, COMMANDS = CASES["studies"], CASES["commands"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(working_folder):
     """A folder with files that a user might name by mistake."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     texts = {"broken.py": "class :", "failing.py": "import no_such_thing", "empty.py": "", "file.txt": "text"}
     for name, text in (texts | {"broken.yaml": "a: [", "list.yaml": "[1]", "twice.yaml": "{a: 1, a: 2}"}).items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "latin.py").write_bytes('"""é"""'.encode("latin-1"))
-    (tmp_path / "my-method.py").write_text("")
+        (working_folder / name).write_text(text)
+    (working_folder / "latin.py").write_bytes('"""é"""'.encode("latin-1"))
+    (working_folder / "my-method.py").write_text("")
     code = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Bare(FedAvg):\n    mu: float\n"
-    (tmp_path / "bare.py").write_text(code)
-    (tmp_path / "good.yaml").write_text(yaml.safe_dump(STUDY))
-    return tmp_path
+    (working_folder / "bare.py").write_text(code)
+    (working_folder / "good.yaml").write_text(yaml.safe_dump(STUDY))
+    return working_folder
 
 
 def written(change={}, without=None):

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from studies import FOUR_CELLS, plan_of, study_of
+from studies import FOUR_CELLS, RUN, plan_of, study_of
 
 from fedgrid.cli.main import main
 from fedgrid.grid.plan import manifest
@@ -16,7 +16,6 @@ from fedgrid.run.cell_states import DIRECT
 from fedgrid.run.direct import DirectJobs
 from fedgrid.run.lock import StoreLock
 
-RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 OTHER = FOUR_CELLS.replace("[local, fedavg]", "[fedprox]")
 
 

@@ -26,8 +26,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def study(working_folder):
     FILE.parent.mkdir()
     FILE.write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | CHANGES))
     return prepared(read_study(FILE))

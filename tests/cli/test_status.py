@@ -70,8 +70,7 @@ def test_damaged_results_do_not_hide_the_cells(tables, status):
     assert " 4 missing, results/s/results.parquet: damaged (" in counts(status(*STUDY))
 
 
-def test_each_experiment_has_tables_of_its_own(folder, status, monkeypatch):
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+def test_each_experiment_has_tables_of_its_own(folder, status):
     file = write_paper(folder)
     study = read_study(file)
     for experiment in study.experiments[:2]:
@@ -86,10 +85,9 @@ def test_each_experiment_has_tables_of_its_own(folder, status, monkeypatch):
 
 
 @pytest.fixture
-def trained(tmp_path, monkeypatch):
+def trained(working_folder):
     """Two finished cells."""
-    monkeypatch.chdir(tmp_path)
-    return trained_study(tmp_path)
+    return trained_study(working_folder)
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])

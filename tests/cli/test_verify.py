@@ -13,10 +13,9 @@ EQUAL = "2 cells trained again: every recorded bit is the same\n"
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(working_folder):
     """Two finished cells."""
-    monkeypatch.chdir(tmp_path)
-    return trained_study(tmp_path)
+    return trained_study(working_folder)
 
 
 def rewrite(cell, edit=lambda rows: None, **metadata):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 import two_modalities
+from trajectories import keep_two_models_together
 
 from fedgrid.engine import artifacts, rounds
-from fedgrid.engine.federation import participation
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.population import Population
@@ -160,8 +160,7 @@ def test_wanted_artifacts_are_read_in_parts(gathered, monkeypatch, name, modalit
     simulation = two_modalities.simulation(participation=0.5) if modalities else simulations.ragged(participation=0.4)
     method = simulations.method(name)
     whole = tables_of(method, simulation, federate(method, simulation, matrices=True).progress)
-    model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
-    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 2 * model)
+    keep_two_models_together(monkeypatch, simulation)
     monkeypatch.setattr(artifacts, "ROWS_TOGETHER", 2 * simulation.data.clients)
     gathered.clear()
     progress = federate(method, simulation, matrices=True).progress

@@ -35,6 +35,12 @@ anyone_or_half = pytest.mark.parametrize("participation", [1.0, 0.5])
 both_executors = pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
 
 
+@pytest.fixture(params=[Loop(), Stacked()], ids=["loop", "stacked"])
+def fed(request):
+    """Round 0 of unequal clients, under either executor."""
+    return everyone(simulations.ragged(executor=request.param), 0)
+
+
 def run(name, executor, **settings):
     """The progress after all rounds on unequal clients."""
     return run_in(simulations.ragged(executor=executor, **settings), name)
@@ -161,9 +167,7 @@ def test_a_loss_that_is_a_constant_moves_nothing(executor):
     assert actual.loss.tolist() == [3.0] * 5
 
 
-@both_executors
-def test_part_trains_nothing_else(executor):
-    fed = everyone(simulations.ragged(executor=executor), 0)
+def test_part_trains_nothing_else(fed):
     start = fed.replicate(fed.initial())
     after = fed.train(start, simulations.method("fedavg").loss, part="head").theta
     assert {key for key in start if not torch.equal(after[key], start[key])} == {"head.weight", "head.bias"}
@@ -184,23 +188,17 @@ def test_parts_steps_and_shares_are_trained_alike(given):
 # Mistakes of a method
 
 
-@both_executors
-def test_a_step_must_keep_the_form_of_its_tree(executor):
-    fed = everyone(simulations.ragged(executor=executor), 0)
+def test_a_step_must_keep_the_form_of_its_tree(fed):
     with pytest.raises(ValueError, match="names, shapes and types"):
         fed.iterate({"count": torch.zeros(5)}, lambda theta, batch, at: ({"other": theta["count"]}, theta["count"]))
 
 
-@both_executors
-def test_a_part_must_be_one(executor):
-    fed = everyone(simulations.ragged(executor=executor), 0)
+def test_a_part_must_be_one(fed):
     with pytest.raises(ValueError, match=r"starts with 'body', only: extractor\.1\.weight"):
         fed.train(fed.replicate(fed.initial()), noisy, part="body")
 
 
-@both_executors
-def test_a_measurement_is_not_random(executor):
-    fed = everyone(simulations.ragged(executor=executor), 0)
+def test_a_measurement_is_not_random(fed):
     with pytest.raises(ValueError, match=r"at\.uniform"):
         fed.measure({"count": torch.zeros(5)}, lambda theta, batch, at: {"noise": at.uniform("noise", batch.x)})
 
@@ -217,9 +215,7 @@ def test_a_loss_that_branches_is_for_the_loop_alone():
         together.train({"scale": torch.ones(5)}, branching)
 
 
-@both_executors
-def test_another_mistake_keeps_its_own_words(executor):
-    fed = everyone(simulations.ragged(executor=executor), 0)
+def test_another_mistake_keeps_its_own_words(fed):
     with pytest.raises(RuntimeError, match="must match the size"):
         fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: (theta["scale"] + batch.x + torch.ones(99)).sum())
 

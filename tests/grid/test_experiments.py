@@ -21,10 +21,8 @@ NAMES = [f"toy/{name}" for name in ("table1", "sweep", "letters", "settings", "l
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    write_paper(tmp_path)
+def folder(working_folder):
+    write_paper(working_folder)
 
 
 def paper(change=lambda text: None, **choice):

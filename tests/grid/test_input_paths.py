@@ -16,11 +16,10 @@ IN_STUDIES = Origin("studies/s.yaml", 3, "methods.a.method")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(working_folder):
     for name in ("studies", "methods"):
         Path(name).mkdir()
-    return tmp_path
+    return working_folder
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,13 @@ def test_every_listed_unit_has_an_identity_and_evidence():
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
+def package(working_folder, monkeypatch):
     """A copy of the package whose code is fingerprinted, and a file of the user's; the ledger may be written."""
-    folder = tmp_path / "fedgrid"
+    folder = working_folder / "fedgrid"
     shutil.copytree(Path(fedgrid.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(fedgrid, "__file__", str(folder / "__init__.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(working_folder / "cache"))
     monkeypatch.setattr(ledger, "FILE", folder / "grid" / "study" / "ledger.json")
-    monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(MINE, encoding="utf-8")
     ledger._identities.cache_clear()
     yield folder
@@ -67,13 +66,17 @@ def keys() -> dict[str, str]:
     return {cell.row.label: cell.key for cell in study_of(STUDY).cells}
 
 
+def write_ledger(known: dict) -> None:
+    ledger.FILE.write_text(json.dumps(known), encoding="utf-8")
+    ledger._identities.cache_clear()
+
+
 def list_code() -> None:
     """Lists all code that is not listed under the identity that its unit has."""
     known = ledger.read()
     for unit, code in unlisted(Sources.of()).items():
         known["units"][unit][-1]["code"][digest(code)] = 0
-    ledger.FILE.write_text(json.dumps(known), encoding="utf-8")
-    ledger._identities.cache_clear()
+    write_ledger(known)
 
 
 def replace(file: Path, old: str, new: str) -> None:
@@ -116,8 +119,7 @@ def test_new_numbers_are_a_new_identity_beside_the_old_one(package):
     known = ledger.read()
     for unit, code in unlisted(Sources.of()).items():
         known["units"][unit].append({"identity": code, "code": {digest(code): 0}})
-    ledger.FILE.write_text(json.dumps(known), encoding="utf-8")
-    ledger._identities.cache_clear()
+    write_ledger(known)
     assert keys() == changed != before
     (package / FEDPROX).write_text(text, encoding="utf-8")
     assert keys() == before
@@ -129,8 +131,7 @@ def test_identities_that_name_a_module_differently_are_both_in_the_key(package):
     before = identity_of([one, other], sources)
     known = ledger.read()
     known["units"][one][0]["identity"]["fedgrid.methods.fedavg"] = "another"
-    ledger.FILE.write_text(json.dumps(known), encoding="utf-8")
-    ledger._identities.cache_clear()
+    write_ledger(known)
     together = identity_of([one, other], sources)
     assert together.keys() == before.keys()
     assert together["fedgrid.methods.fedavg"] not in ("another", before["fedgrid.methods.fedavg"])

@@ -53,10 +53,8 @@ def mistakes():
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    write_paper(tmp_path)
+def folder(working_folder):
+    write_paper(working_folder)
 
 
 def test_every_mistake_names_its_line():

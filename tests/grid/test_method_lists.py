@@ -13,17 +13,13 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.loading import names
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 ROOT = Path(__file__).parents[2]
 FACTS = {name: description("methods", name)["facts"] for name in names("methods")}
 PLAIN = sorted(name for name, facts in FACTS.items() if facts["plain_rates"])
 GLOBAL = sorted(name for name, facts in FACTS.items() if facts["score"] == "global")
 PERSONALISED = sorted(set(FACTS) - set(GLOBAL))
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 HELD_OUT = {"partition": "dirichlet", "clients": 4, "validation": 0.2}
@@ -119,12 +115,12 @@ def test_an_experiment_chooses_families_of_the_studys_rows():
     assert [cell.row.component.settings for cell in changed.cells] == [{"mu": 3.0}]
 
 
-def test_a_file_counts_from_the_one_that_includes_it(folder):
-    (folder / "sub").mkdir()
-    (folder / "sub/outer.yaml").write_text(
+def test_a_file_counts_from_the_one_that_includes_it(working_folder):
+    (working_folder / "sub").mkdir()
+    (working_folder / "sub/outer.yaml").write_text(
         "- {fedprox: {mu: 3, training: {lr: 0.5}}}\n- {include: inner.yaml}\n- moon\n"
     )
-    (folder / "sub/inner.yaml").write_text("fedprox: {mu: 4}\nall global:\nditto: {lam: 2}\n")
+    (working_folder / "sub/inner.yaml").write_text("fedprox: {mu: 4}\nall global:\nditto: {lam: 2}\n")
     include = {"include": "sub/outer.yaml"}
     study = study_of(["local", include, {"fedprox": {"training": {"rounds": 1}}}])
     assert list(study.rows) == ["local", "fedprox", *(n for n in GLOBAL if n != "fedprox"), "ditto"]

@@ -11,6 +11,8 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.yaml_file import read
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 OCTAL = {
     "010": "YAML reads 010 as the octal number 8; write 10 or 8, or '010' for a text",
     "-010": "YAML reads -010 as the octal number -8; write -10 or -8, or '-010' for a text",
@@ -54,11 +56,6 @@ AS_WRITTEN = {
     "no": False,
     "y": "y",
 }
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def study(text):

@@ -24,9 +24,8 @@ class Later(Component):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(working_folder):
     """Two trained cells of FedAvg, with momentum and without."""
-    monkeypatch.chdir(tmp_path)
     study = prepared(study_of(methods=ROWS, training={"rounds": 1}, seeds=[0]))
     train_all(study)
     return study

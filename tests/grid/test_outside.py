@@ -32,9 +32,14 @@ def separate_imports(monkeypatch):
 
 
 @pytest.fixture
-def plug(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return plugins.write(tmp_path)
+def plug(working_folder):
+    return plugins.write(working_folder)
+
+
+def edit(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
 
 
 def planned():
@@ -64,7 +69,7 @@ CELLS = {"mine", "local"}
             ("kind.py", "+ shift", "- shift", {*CELLS, "partition"}),
             ("noise.py", '"noise", part', '"other noise", part', {*CELLS, "partition", "data"}),
             ("shift.json", "0", "1", {*CELLS, "partition"}),
-            ("mine.py", "    pass", "    pass", set()),
+            ("mine.py", "FedAvg by", "Plain FedAvg by", set()),
             ("net.py", '    """Two layers."""', '    """Two linear layers."""', set()),
             ("noise.py", 'title = "Noise"', 'title = "Grey noise"', set()),
         ],
@@ -72,8 +77,8 @@ CELLS = {"mine", "local"}
     ),
 )
 def test_an_edit_changes_the_keys_of_what_depends_on_it(plug, name, old, new, changed):
-    before, text = keys(), (plug / name).read_text()
-    (plug / name).write_text(text.replace(old, new))
+    before = keys()
+    edit(plug / name, old, new)
     after = keys()
     assert {key for key in before if before[key] != after[key]} == changed
 
@@ -125,7 +130,7 @@ def test_a_job_refuses_an_edit_since_planning(plug, name, old, new, job, problem
         dataset.build(mine.partition.data, study)
     if job == "cell":
         partition.build(mine.partition)
-    (plug / name).write_text((plug / name).read_text().replace(old, new))
+    edit(plug / name, old, new)
     jobs = {
         "data": lambda: dataset.build(mine.partition.data, study),
         "partition": lambda: partition.build(mine.partition),
@@ -167,9 +172,7 @@ KIND_OF = {"net.py": "models", "kind.py": "partition", "noise.py": "data"}
 )  # fmt: skip
 def test_a_malformed_file_is_one_sentence(plug, case):
     name, old, new, problem = case
-    text = (plug / name).read_text()
-    assert old in text
-    (plug / name).write_text(text.replace(old, new, 1))
+    edit(plug / name, old, new)
     with pytest.raises(UserError, match=problem) as refused:
         description(KIND_OF[name], f"plug/{name}")
     assert "\n" not in str(refused.value)
@@ -179,12 +182,7 @@ def test_a_malformed_file_is_one_sentence(plug, case):
     ("name", "old", "new", "problem"),
     every_third(
         [
-            (
-                "kind.py",
-                "return f",
-                "raise ValueError('bad')\n        return f",
-                r"ValueError: bad \(plug/kind.py, line 2",
-            ),
+            ("kind.py", "return f", "raise ValueError('bad')\n        return f", r"bad \(plug/kind.py, line 2"),
             (
                 "kind.py",
                 'return f"round robin, {self.clients} clients"',
@@ -199,9 +197,7 @@ def test_a_malformed_file_is_one_sentence(plug, case):
     ),
 )
 def test_a_file_that_states_something_impossible_is_one_sentence(plug, name, old, new, problem):
-    text = (plug / name).read_text()
-    assert old in text
-    (plug / name).write_text(text.replace(old, new, 1))
+    edit(plug / name, old, new)
     with pytest.raises(UserError, match=problem) as refused:
         planned()
     assert str(refused.value).startswith("study.yaml:") and "\n" not in str(refused.value)
@@ -235,11 +231,7 @@ SAYS = "\n    def about(self, pool, seed):\n        return super().about(pool, s
     ("old", "new", "problem"),
     every_third(
         [
-            (
-                "        shift = ",
-                "        open('study.yaml')\n        shift = ",
-                "partition .*opens .*study.yaml",
-            ),
+            ("        shift = ", "        open('study.yaml')\n        shift = ", "partition .*opens .*study.yaml"),
             ("        shift = ", "        1 / 0\n        shift = ", r"ZeroDivisionError: .* \(plug/kind.py, line 19\)"),
             (
                 "\n    def owners",
@@ -261,8 +253,7 @@ def test_what_a_partition_does_in_its_job_is_checked(plug, old, new, problem):
     data = study.cells[0].partition.data
     if not data.built:
         dataset.build(data, study)
-    assert old in plugins.KIND
-    (plug / "kind.py").write_text(plugins.KIND.replace(old, new, 1))
+    edit(plug / "kind.py", old, new)
     planned_partition = planned().cells[0].partition
     with pytest.raises(UserError, match=problem):
         partition.build(planned_partition)
@@ -271,7 +262,7 @@ def test_what_a_partition_does_in_its_job_is_checked(plug, old, new, problem):
 
 def test_a_data_set_may_read_files_in_its_job_but_run_no_other_code(plug):
     reads = "        open('study.yaml').close()\n        return RawDataset("
-    (plug / "noise.py").write_text(plugins.NOISE.replace("        return RawDataset(", reads))
+    edit(plug / "noise.py", "        return RawDataset(", reads)
     assert prepared(planned()).cells[0].partition.data.built
     runs = "        import builtins\n        getattr(builtins, 'ex' + 'ec')('a = 1')\n        return RawDataset("
     (plug / "noise.py").write_text(plugins.NOISE.replace("        return RawDataset(", runs))
@@ -280,18 +271,18 @@ def test_a_data_set_may_read_files_in_its_job_but_run_no_other_code(plug):
 
 
 def test_files_with_earlier_names_work_as_they_did(plug):
-    (plug / "noise.py").write_text(plugins.NOISE.replace("image_counts", "images"))
+    (plug / "noise.py").write_text(plugins.NOISE.replace("image_counts", "images"))  # in all places
     (data,) = planned().datasets.values()
     assert info_of(data.component, None).images == {"train": 160, "test": 40}
     check = "    def plan(self, info, seeds):\n        super().plan(info, seeds)\n        assert not seeds\n\n"
-    (plug / "kind.py").write_text(plugins.KIND.replace("    def owners", f"{check}    def owners"))
+    edit(plug / "kind.py", "    def owners", f"{check}    def owners")
     with pytest.raises(UserError, match=r"partition 'plug/kind.py': AssertionError"):
         planned()
 
 
 def test_a_kind_of_partition_states_facts_for_estimates_which_count_in_no_key(plug):
     (before,) = planned().partitions.values()
-    (plug / "kind.py").write_text(plugins.KIND.replace("    files", "    similar_sizes = True\n    files"))
+    edit(plug / "kind.py", "    files", "    similar_sizes = True\n    files")
     (after,) = planned().partitions.values()
     expected = expected_of(after.component, info_of(after.data.component, None), 0)
     assert before.key == after.key and expected.similar_sizes
@@ -299,7 +290,7 @@ def test_a_kind_of_partition_states_facts_for_estimates_which_count_in_no_key(pl
 
 def test_a_model_may_not_read_values_of_tensors(plug):
     layer = "class Layer(nn.Module):\n    def forward(self, x):\n        return x * float(x.mean())\n\n\nclass Net"
-    (plug / "net.py").write_text(plugins.NET.replace("class Net", layer))
+    edit(plug / "net.py", "class Net", layer)
     with pytest.raises(UserError, match=r"model .*line 14: `float\(x.mean\(\)\)` in 'forward' reads the value"):
         planned()
 

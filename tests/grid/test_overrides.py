@@ -1,7 +1,7 @@
 """Names of a method's own that hide a name of the base class are refused while planning, with their line."""
 
 import pytest
-from studies import FOUR_CELLS, study_of
+from studies import study_of
 
 from fedgrid.engine.federation.method import CLOSED
 from fedgrid.errors import UserError
@@ -59,11 +59,10 @@ def test_a_name_that_hides_another(flaws, body, words):
     assert "mine.py, line 14: " in flaw and words in flaw
 
 
-def test_planning_refuses_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(HEAD + "    def adapted(self, own):\n        return own\n")
+def test_planning_refuses_it(working_folder):
+    (working_folder / "mine.py").write_text(HEAD + "    def adapted(self, own):\n        return own\n")
     with pytest.raises(UserError, match=r"mine.py, line 14: 'adapted\(self, own\)' overrides Method.adapted"):
-        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: mine.py}}"))
+        study_of(methods={"mine": {"method": "mine.py"}})
 
 
 @pytest.mark.parametrize(

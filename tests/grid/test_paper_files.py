@@ -27,7 +27,6 @@ NO_ROW = ("Averaged", "most methods")
 def paper(request, monkeypatch):
     """A paper's name, its text and its study at full scale, on a machine without any data."""
     monkeypatch.chdir(request.config.rootpath)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     return request.param, *planned(request.param)
 
 

@@ -51,12 +51,11 @@ def of(path):
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
+def write(working_folder):
     """Writes the method with a change at its import, or in a round."""
-    monkeypatch.chdir(tmp_path)
 
     def written(change="", later=NONE):
-        (tmp_path / "mine.py").write_text(METHOD.format(change=change, later=later))
+        (working_folder / "mine.py").write_text(METHOD.format(change=change, later=later))
 
     return written
 

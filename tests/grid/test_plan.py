@@ -43,8 +43,7 @@ def described(study):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def study(working_folder):
     Path("outside.py").write_text(
         '"""O."""\nfrom fedgrid.methods.fedavg import FedAvg\n\n\nclass O(FedAvg):\n    pass\n'
     )

@@ -57,9 +57,7 @@ def promised():
         return [*csv.reader(file)]
 
 
-def test_keys_are_those_that_were_promised(promised, monkeypatch, tmp_path):
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
+def test_keys_are_those_that_were_promised(promised, working_folder):
     header, *rows = promised
     assert header == HEADER
     kept = {(kind, name): key for kind, name, key in rows}
@@ -67,9 +65,7 @@ def test_keys_are_those_that_were_promised(promised, monkeypatch, tmp_path):
     assert not changed, f"say in CHANGELOG.md, under Keys, why these keys change: {', '.join(changed)}"
 
 
-def test_every_component_has_a_promised_key(promised, monkeypatch, tmp_path):
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
+def test_every_component_has_a_promised_key(promised, working_folder):
     assert [row[:2] for row in promised[1:]] == [row[:2] for row in current()]
 
 

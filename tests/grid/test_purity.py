@@ -1,7 +1,7 @@
 """What a loss may not do is read from its source: values of tensors that one client alone would have."""
 
 import pytest
-from studies import FOUR_CELLS, study_of
+from studies import study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.study.purity import impure
@@ -43,11 +43,10 @@ class Mine(FedAvg):
 
 
 @pytest.fixture
-def flaws(tmp_path, monkeypatch):
+def flaws(working_folder):
     def impure_places(line="pass", inside="pass"):
-        file = tmp_path / "mine.py"
+        file = working_folder / "mine.py"
         file.write_text(HEAD.format(line=line, inside=inside))
-        monkeypatch.chdir(tmp_path)
         return [flaw.partition(" reads the value")[0].removeprefix(f"{file}, ") for flaw in impure(file)]
 
     return impure_places
@@ -104,8 +103,7 @@ def test_the_methods_of_the_package_are_pure(name):
     assert impure(file_of(name)) == []
 
 
-def test_planning_refuses_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(HEAD.format(line="v = batch.y.sum().item()", inside="pass"))
+def test_planning_refuses_it(working_folder):
+    (working_folder / "mine.py").write_text(HEAD.format(line="v = batch.y.sum().item()", inside="pass"))
     with pytest.raises(UserError, match=r"mine.py, line 14: `batch.y.sum\(\).item\(\)` in 'loss' reads the value"):
-        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: mine.py}}"))
+        study_of(methods={"mine": {"method": "mine.py"}})

@@ -19,13 +19,11 @@ METHOD = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n  
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(working_folder):
     """A folder with a paper, and a pipe from which reading would wait for ever."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDGRID_DATA", raising=False)
     os.mkfifo(PIPE)
-    write_paper(tmp_path)
-    return tmp_path
+    write_paper(working_folder)
+    return working_folder
 
 
 def study(text):

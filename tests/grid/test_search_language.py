@@ -10,6 +10,8 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.yaml_file import read
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 STUDY = """
 name: s
 data: digits
@@ -19,11 +21,6 @@ model: {name: mlp, hidden: 16, features: 8}
 training: {rounds: 4}
 methods: {fedavg: , fedprox: }
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def study_with(**changes):

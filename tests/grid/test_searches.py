@@ -11,12 +11,9 @@ from fedgrid.grid.plan.searches import Choice, Score, schedule
 from fedgrid.grid.study.codec import encode
 from fedgrid.run import packs
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 VALIDATED = [{"partition": "dirichlet", "beta": 0.5, "clients": 4, "validation": 0.2}]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def searched(**changes):

@@ -16,13 +16,12 @@ CLASS = "\n\nclass Mine(FedAvg):\n    files = ('prior.txt',)\n"
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def mine(working_folder, monkeypatch):
     """A method's file in a folder of its own; the working folder is another one, and on Python's path."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "methods").mkdir()
-    (tmp_path / "methods" / "prior.txt").write_text("1")
-    return tmp_path / "methods" / "mine.py"
+    monkeypatch.syspath_prepend(str(working_folder))
+    (working_folder / "methods").mkdir()
+    (working_folder / "methods" / "prior.txt").write_text("1")
+    return working_folder / "methods" / "mine.py"
 
 
 def actual(file):
@@ -131,7 +130,7 @@ def test_so_are_files_that_only_the_loaded_class_names(mine, line):
 def test_planning_says_so(mine, line, flaw):
     mine.write_text(f"{HEAD}\nclass Mine(FedAvg):\n    pass\n\n{line}\n")
     with pytest.raises(UserError, match=flaw):
-        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: methods/mine.py}}"))
+        study_of(methods={"mine": {"method": "methods/mine.py"}})
 
 
 def test_bytecode_of_an_earlier_version_is_not_run(mine):

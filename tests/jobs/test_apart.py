@@ -38,14 +38,13 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(params=["warm", "plain"])
-def folder(request, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "errand.py").write_text(JOB)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+def folder(request, working_folder, monkeypatch):
+    (working_folder / "errand.py").write_text(JOB)
+    monkeypatch.syspath_prepend(working_folder)
+    monkeypatch.setenv("PYTHONPATH", str(working_folder), prepend=os.pathsep)
     if request.param == "plain":
         monkeypatch.setenv(warm.VARIABLE, "")
-    return tmp_path
+    return working_folder
 
 
 def test_a_job_that_is_called_works_in_another_process(folder, capsys):
@@ -102,7 +101,6 @@ def _number_in(file):
     return int(file.read_text())
 
 
-def test_a_made_partition_leaves_no_plan(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_made_partition_leaves_no_plan(working_folder):
     fedgrid.make_partition("digits", {"partition": "homogeneous", "clients": 2})
-    assert not list(tmp_path.rglob("plans/*.json"))
+    assert not list(working_folder.rglob("plans/*.json"))

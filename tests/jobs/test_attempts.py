@@ -94,9 +94,8 @@ def interrupted(study, after):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(working_folder, monkeypatch):
     """A cell that another processor began and this one finished."""
-    monkeypatch.chdir(tmp_path)
     study = one_cell()
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(machine, "processor", lambda: "another processor")
@@ -126,8 +125,7 @@ def test_what_two_machines_computed_is_compared_with_nothing(study):
     assert obstacle.startswith("other machines in earlier attempts (to round 2: another processor, cpu")
 
 
-def test_one_machine_is_named_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_one_machine_is_named_once(working_folder):
     study = one_cell()
     interrupted(study, after=1)
     (cell,) = study.cells
@@ -135,8 +133,7 @@ def test_one_machine_is_named_once(tmp_path, monkeypatch):
     assert "attempts" not in read_metadata(cell.file)
 
 
-def test_attempts_of_the_run_that_a_cell_continues_come_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_attempts_of_the_run_that_a_cell_continues_come_first(working_folder, monkeypatch):
     shorter = one_cell(2, ["state"])
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(machine, "processor", lambda: "another processor")

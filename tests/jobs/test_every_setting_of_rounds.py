@@ -64,12 +64,6 @@ def rows(study):
     return read_table(cell.file)[0]
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def check(training, method, artifacts):
     """Trains few rounds, from them more, out of more few, and compares with runs from nothing."""
     from_nothing = {n: rows(one_cell(n, training, method, f"new-{n}", artifacts)) for n in (SHORT, LONG)}
@@ -91,7 +85,7 @@ def test_every_setting_is_tried():
 
 
 @pytest.mark.parametrize("training", [{"new_clients": 0.25}, {"participation": 0.5, "dropout": 0.4}], ids=str)
-def test_rows_of_continued_and_of_taken_rounds(training, folder):
+def test_rows_of_continued_and_of_taken_rounds(training, working_folder):
     longer = check(training, "fedavg", ())
     assert (longer is None) is any(name in training for name in OF_LAST_ROUNDS)
 
@@ -100,7 +94,7 @@ def test_rows_of_continued_and_of_taken_rounds(training, folder):
 @pytest.mark.parametrize("artifacts", [(), ("predictions", "models")], ids=["", "artifacts"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("training", CASES)
-def test_rows_under_every_setting(training, method, artifacts, folder):
+def test_rows_under_every_setting(training, method, artifacts, working_folder):
     if any((method, name) in REFUSED for name in training):
         with pytest.raises(UserError):
             one_cell(SHORT, training, method, "refused")

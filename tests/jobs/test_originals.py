@@ -3,9 +3,9 @@
 import shutil
 
 import pytest
-from PIL import Image
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
+from benchmarks.numerics.originals import small_noise, write_office
 from fedgrid.cli import cells
 from fedgrid.cli.main import main, parser
 from fedgrid.data.office10 import OfficeTen
@@ -21,21 +21,15 @@ DATA = "data: {name: office10, side: 8}"
 
 
 @pytest.fixture
-def copies(tmp_path, monkeypatch):
+def copies(working_folder, monkeypatch):
     """Folders `first` and `other` for FEDGRID_DATA: in the other one, two classes of a domain are exchanged."""
     monkeypatch.setattr(OfficeTen, "image_counts", {"train": 160, "test": 80})
-    monkeypatch.chdir(tmp_path)
-    for number, domain in enumerate(OfficeTen.domains):
-        for label, name in enumerate(OfficeTen.classes):
-            folder = tmp_path / "first" / "office10" / domain / name
-            folder.mkdir(parents=True)
-            for picture in range(6):
-                Image.new("RGB", (9, 9), (10 * label, number, picture)).save(folder / f"{picture}.jpg")
-    shutil.copytree(tmp_path / "first", tmp_path / "other")
-    amazon = tmp_path / "other" / "office10" / "amazon"
+    write_office(working_folder / "first" / "office10", [6], small_noise)
+    shutil.copytree(working_folder / "first", working_folder / "other")
+    amazon = working_folder / "other" / "office10" / "Amazon"
     for old, new in (("mug", "x"), ("bike", "mug"), ("x", "bike")):
         (amazon / old).rename(amazon / new)
-    return tmp_path
+    return working_folder
 
 
 def study_with(copies, root, results):
@@ -61,7 +55,7 @@ def test_a_store_says_which_files_it_was_built_from_when_others_are_offered(copi
     assert len(noted["files"]) == 240 and noted["checksum"] == data.images_checksum
     assert list(originals.notices([data], copies / "first")) == []
     (notice,) = originals.notices([data], copies / "other")
-    assert "(12 of 240 differ, such as office10/amazon/bike/0.jpg)" in notice
+    assert "(12 of 240 differ, such as office10/Amazon/bike/frame_0000.JPG)" in notice
     originals.say_notices(study_with(copies, "other", "r"))
     assert capsys.readouterr().err == f"fedgrid: {notice}\n"
 

@@ -11,12 +11,6 @@ from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.run import notices
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def study(rounds, artifacts=("state",), results="results", **changes):
     training = {"rounds": rounds} | changes.pop("training", {})
     text = {"methods": ["fedavg"], "seeds": [0], "artifacts": list(artifacts), "results": results}
@@ -30,7 +24,7 @@ def train(planned):
     return cell, read_table(cell.file)
 
 
-def test_twenty_rounds_become_forty(folder):
+def test_twenty_rounds_become_forty(working_folder):
     train(study(2))
     whole, (expected, _) = train(study(5, results="elsewhere"))
     planned = study(5)
@@ -45,7 +39,7 @@ def test_twenty_rounds_become_forty(folder):
 
 
 @pytest.mark.full
-def test_forty_rounds_have_twenty(folder):
+def test_forty_rounds_have_twenty(working_folder):
     train(study(5, artifacts=()))
     planned = study(2, artifacts=())
     assert other_rounds_sentences(planned.cells) == ["1 cell takes the first rounds of longer runs, without training"]
@@ -65,13 +59,13 @@ def test_forty_rounds_have_twenty(folder):
     [{"evaluate": ["clean", "fgsm"]}, {"eval_every": 3}, {"lr_schedule": "cosine"}],
     ids=["attacks", "an evaluation that the longer run lacks", "a schedule"],
 )
-def test_rounds_that_differ_are_not_taken(training, folder):
+def test_rounds_that_differ_are_not_taken(training, working_folder):
     train(study(5, artifacts=(), training=training))
     (cell,) = study(2, artifacts=(), training=training).cells
     assert longer_run(cell) is None
 
 
-def test_what_is_read_after_the_last_round_is_not_taken(folder):
+def test_what_is_read_after_the_last_round_is_not_taken(working_folder):
     training = {"lr_schedule": "exponential"}
     for method, taken in (("fedavg", True), ("fedavg_ft", False)):
         train(study(5, artifacts=(), training=training, methods=[method]))
@@ -88,7 +82,7 @@ def test_what_is_read_after_the_last_round_is_not_taken(folder):
         ({"methods": ["fedproc"]}, {}, "the method depends on the number of rounds"),
     ],
 )
-def test_a_cell_that_starts_over_says_why(shorter, longer, reason, folder):
+def test_a_cell_that_starts_over_says_why(shorter, longer, reason, working_folder):
     train(study(3, **shorter))
     planned = study(5, **shorter | longer)
     (line,) = other_rounds_sentences(planned.cells)
@@ -98,13 +92,13 @@ def test_a_cell_that_starts_over_says_why(shorter, longer, reason, folder):
 
 
 @pytest.mark.parametrize("changes", [{"seeds": [1]}, {"training": {"lr": 0.1}}, {"methods": ["fedper"]}])
-def test_other_cells_are_no_shorter_runs(changes, folder):
+def test_other_cells_are_no_shorter_runs(changes, working_folder):
     train(study(2))
     (cell,) = study(4, **changes).cells
     assert continuation(cell) == (None, "")
 
 
-def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
+def test_artifacts_that_are_asked_for_later_are_made_from_the_state(working_folder):
     _, (before, _) = train(study(3))
     planned = study(3, artifacts=["state", "predictions"])
     (sentence,) = notices.missing_artifact_notices(planned.cells)
@@ -121,7 +115,7 @@ def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
     assert sentence.endswith("kept no state and will be trained again, with the same numbers")
 
 
-def test_prune_keeps_what_a_longer_run_would_want(folder, capsys):
+def test_prune_keeps_what_a_longer_run_would_want(working_folder, capsys):
     short, long = study(2), study(4)
     train(short)
     Plan(long).write()
@@ -133,7 +127,7 @@ def test_prune_keeps_what_a_longer_run_would_want(folder, capsys):
     assert all(file.is_file() for file in long.cells[0].files)
 
 
-def test_a_cell_that_continues_an_adopted_one_says_so(folder):
+def test_a_cell_that_continues_an_adopted_one_says_so(working_folder):
     shorter, _ = train(study(2))
     make_adopted(shorter)
     _, (_, metadata) = train(study(4))
@@ -144,7 +138,7 @@ def test_a_cell_that_continues_an_adopted_one_says_so(folder):
     }
 
 
-def test_rounds_of_adopted_results_are_not_taken(folder):
+def test_rounds_of_adopted_results_are_not_taken(working_folder):
     longer, _ = train(study(5, artifacts=()))
     (cell,) = study(2, artifacts=()).cells
     assert longer_run(cell)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from nearness import all_near, near
-from trajectories import after_rounds
+from trajectories import after_each_round, after_rounds
 
-from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.participation import participants
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final, used
 from fedgrid.tree import Tree, row, tree_map
@@ -79,14 +79,11 @@ def test_twins_always_collaborate():
     clients = [simulations.draw(labels) for labels in ([0, 1, 2, 3], [0, 1, 2, 3], [6, 7, 8, 9])]
     simulation = simulations.simulation(clients, rounds=4, batch_size=99, dtype="float64")
     method = simulations.method("fedcac", beta=4)
-    state = method.setup(everyone(simulation, 0))
-    with torch.no_grad():
-        for number in range(4):
-            _, state = simulations.one_round(method, simulation, number, state)
-            near(method.overlaps(state.clients.important)[0, 1], 1.0)
-            mean = tree_map(lambda t: t[:2].mean(dim=0), state.trained)
-            for i, expected in enumerate((mean, mean, row(state.trained, 2))):
-                all_near(row(state.clients.mixture, i), expected)
+    for state in after_each_round(method, simulation)[1:]:
+        near(method.overlaps(state.clients.important)[0, 1], 1.0)
+        mean = tree_map(lambda t: t[:2].mean(dim=0), state.trained)
+        for i, expected in enumerate((mean, mean, row(state.trained, 2))):
+            all_near(row(state.clients.mixture, i), expected)
 
 
 def test_a_participant_alone_collaborates_with_nobody():

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 from nearness import DOUBLE, all_near, near
-from trajectories import after_each_round, numbers, traffic
+from trajectories import after_each_round, next_state, numbers, traffic, two_groups
 
-from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.state import State
@@ -107,8 +106,7 @@ def test_equal_learners_are_fedavg_at_a_part_of_its_rate():
     expected = simulations.final("fedavg", fedavg).server.theta
     method, (start, _) = states(slower)
     start = start.update(server={"models": Tree((m, start.server.models["0"]) for m in "012")})
-    with torch.no_grad():
-        _, end = simulations.one_round(method, slower, 0, start)
+    end = next_state(method, slower, 0, start)
     for model in end.server.models.values():
         all_near(model, expected, 1e-12)
     near(end.clients.pi, [[1 / 3] * 3] * 3)
@@ -116,26 +114,14 @@ def test_equal_learners_are_fedavg_at_a_part_of_its_rate():
 
 def test_two_groups_find_two_models():
     """For three clients y is 9 − y; from models of either group all weights part."""
-    train = [simulations.draw([*range(10)] * (1 + i % 3), start=60 * i + (800 if i >= 3 else 0)) for i in range(6)]
-    simulation = simulations.simulation(train, lr=0.2, local_epochs=3, rounds=7, **DOUBLE)
-    labels = simulation.data.labels.clone()
-    labels[800:] = 9 - labels[800:]
-    simulation = replace(simulation, data=replace(simulation.data, labels=labels))
-    fedavg, method, models = simulations.method("fedavg"), simulations.method("fedem", learners=2), []
-    with torch.no_grad():
-        for group in (range(3), range(3, 6)):
-            lists = [index if i in group else index[:0] for i, index in enumerate(simulation.data.train)]
-            alone = replace(simulation, data=replace(simulation.data, train=lists))
-            state = fedavg.setup(everyone(alone, 0))
-            for number in range(4):
-                _, state = simulations.one_round(fedavg, alone, number, state)
-            models.append(state.server.theta)
-        state = State(
-            server={"models": {"0": models[0], "1": models[1]}},
-            clients={"pi": torch.full((6, 2), 0.5).double()},
-        )
-        for number in range(4, 7):
-            _, state = simulations.one_round(method, simulation, number, state)
+    models = {
+        str(m): simulations.final("fedavg", two_groups(group)).server.theta
+        for m, group in enumerate((range(3), range(3, 6)))
+    }
+    method, simulation = simulations.method("fedem", learners=2), two_groups(rounds=7)
+    state = State(server={"models": models}, clients={"pi": torch.full((6, 2), 0.5).double()})
+    for number in range(4, 7):
+        state = next_state(method, simulation, number, state)
     assert state.clients.pi[:3, 0].min() > 0.9 and state.clients.pi[3:, 1].min() > 0.9
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from nearness import DOUBLE, all_near, near
 from torch.nn.functional import cross_entropy
-from trajectories import after_each_round, numbers, traffic
+from trajectories import after_each_round, next_state, numbers, traffic
 
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.methods.common.groups import shares_of_groups
@@ -81,8 +81,7 @@ def test_a_round_starts_from_the_mixture():
     """θ⁻ + Σ w(θ − θ⁻) over the models of the round before, with the weights that are kept; batch norm's as well."""
     simulation = simulations.ragged(norm="batch", batch_size=8, **DOUBLE)
     method, before = after(simulation, 2, explore=0.0)
-    with torch.no_grad():
-        _, state = simulations.one_round(method, simulation, 2, before)
+    state = next_state(method, simulation, 2, before)
     w = state.server.weights
     near(w.sum(dim=1), torch.ones(5))
     assert (w >= 0).all() and (w > 0).sum() > 5
@@ -101,8 +100,7 @@ def test_equal_models_have_equal_gains():
     method, state = after(simulation, 2)
     models = state.server.models.map(lambda t: t[[0, 1, 1, 3, 4]])
     state = state.update(server={"models": models})
-    with torch.no_grad():
-        _, later = simulations.one_round(method, simulation, 2, state)
+    later = next_state(method, simulation, 2, state)
     gained = later.server.preference - state.server.preference
     near(gained[[0, 3, 4], 1], gained[[0, 3, 4], 2])
     assert gained[[0, 3, 4], 1].abs().min() > 1e-6
@@ -113,8 +111,7 @@ def test_a_clients_own_model_is_the_one_that_it_kept():
     simulation = simulations.ragged(3, **DOUBLE)
     method, state = after(simulation, 1, downloads=0)
     old = state.update(server={"models": state.server.models.map(torch.zeros_like)})
-    with torch.no_grad():
-        _, later = simulations.one_round(method, simulation, 1, old)
+    later = next_state(method, simulation, 1, old)
     all_near(later.clients.start, state.clients.theta, 0)
 
 
@@ -154,8 +151,7 @@ def test_the_mixture_that_is_scored_is_the_one_from_which_the_next_round_starts(
         method, state = after(simulation, 2, groups=groups)
         with torch.no_grad():
             scored = method.used(everyone(simulation, 2, state), state)
-            _, later = simulations.one_round(method, simulation, 2, state)
-        all_near(scored, later.clients.start)
+        all_near(scored, next_state(method, simulation, 2, state).clients.start)
 
 
 def test_a_part_of_the_clients_has_the_mixtures_that_it_has_among_all():
@@ -191,8 +187,7 @@ def test_means_of_groups_are_offered_to_everyone():
     clients = [simulations.draw(labels, 100 * i) for i, labels in enumerate([[0, 1] * 6] * 2 + [[8, 9] * 6] * 2)]
     simulation = simulations.simulation(clients, rounds=4, lr=0.1, **DOUBLE)
     method, before = after(simulation, 3, downloads=3, groups=2)
-    with torch.no_grad():
-        _, state = simulations.one_round(method, simulation, 3, before)
+    state = next_state(method, simulation, 3, before)
     w = state.server.weights
     near(w.sum(dim=1), torch.ones(4))
     assert (w[0, 1], w[2, 3]) > (0.05, 0.05)
@@ -234,8 +229,7 @@ def test_a_client_with_nobody_to_download_from_tries_its_own_model_alone():
     simulation = simulations.ragged(3, **DOUBLE)
     method, state = after(simulation, 2)
     before = state.update(server={"uploaded": torch.tensor([True, False, False])})
-    with torch.no_grad():
-        _, state = simulations.one_round(method, simulation, 2, before)
+    state = next_state(method, simulation, 2, before)
     gained = state.server.preference - before.server.preference
     assert (gained != 0).tolist() == [[False] * 3, [True, False, False], [True, False, False]]
     all_near(row(state.clients.start, 0), row(before.clients.theta, 0), 0)

@@ -1,11 +1,10 @@
 """IFCA: choices and averages by hand, two groups that part, and what travels."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
 from nearness import all_near
-from trajectories import after_each_round, numbers, traffic
+from trajectories import after_each_round, next_state, numbers, traffic, two_groups
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.state.state import State
@@ -58,39 +57,17 @@ def test_the_first_of_equal_models_is_chosen():
 # Whole rounds
 
 
-def two_groups(clients):
-    """Three clients with digits and three for whom y is 9 − y; those of `clients` alone have images."""
-    first = 800
-    starts = [60 * i + (first if i >= 3 else 0) for i in range(6)]
-    train = [
-        simulations.draw([*range(10)] * (1 + i % 3), start=start) if i in clients else []
-        for i, start in enumerate(starts)
-    ]
-    simulation = simulations.simulation(train, lr=0.2, local_epochs=3, rounds=4, dtype="float64")
-    labels = simulation.data.labels.clone()
-    labels[first:] = 9 - labels[first:]
-    return replace(simulation, data=replace(simulation.data, labels=labels))
-
-
 def test_two_groups_find_two_clusters_from_separate_starts():
     """Each then has FedAvg to itself."""
     groups = [two_groups({0, 1, 2}), two_groups({3, 4, 5})]
-    apart, fedavg = [], simulations.method("fedavg")
-    with torch.no_grad():
-        for group in groups:
-            state = fedavg.setup(everyone(group, 0))
-            apart.append(simulations.one_round(fedavg, group, 0, state)[1])
-        together, method = two_groups(set(range(6))), simulations.method("ifca", models=2)
-        starts = stacked([state.server.theta for state in apart])
-        state = State(server={"models": starts, "cluster": torch.zeros(6, dtype=torch.long)})
-        for number in (1, 2, 3):
-            state = simulations.one_round(method, together, number, state)[1]
-            apart = [
-                simulations.one_round(fedavg, group, number, before)[1]
-                for group, before in zip(groups, apart, strict=True)
-            ]
-            assert state.server.cluster.tolist() == [0, 0, 0, 1, 1, 1]
-            all_near(state.server.models, stacked([alone.server.theta for alone in apart]), 1e-12)
+    alone = [after_each_round(simulations.method("fedavg"), group)[1:] for group in groups]
+    start, *later = (stacked([state.server.theta for state in apart]) for apart in zip(*alone, strict=True))
+    together, method = two_groups(range(6)), simulations.method("ifca", models=2)
+    state = State(server={"models": start, "cluster": torch.zeros(6, dtype=torch.long)})
+    for number, expected in enumerate(later, start=1):
+        state = next_state(method, together, number, state)
+        assert state.server.cluster.tolist() == [0, 0, 0, 1, 1, 1]
+        all_near(state.server.models, expected, 1e-12)
     clusters = method.clusters(State(state.server))
     assert clusters["client"].tolist() == [*range(6)] and clusters["cluster"].tolist() == [0, 0, 0, 1, 1, 1]
 

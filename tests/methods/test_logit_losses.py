@@ -1,14 +1,11 @@
 """Methods whose losses change or compare logits: FedLC, FML and FD, their limits and what travels."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from nearness import all_near
 from trajectories import after_each_round, numbers, traffic
 
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.state.state import State
 from fedgrid.methods.fedlc import FedLC
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final
@@ -65,16 +62,6 @@ def test_fml_sends_the_meme_alone():
 
 
 # FD
-
-OUTPUTS = torch.tensor([[[0.9, 0.1], [0.0, 0.0]], [[0.5, 0.5], [0.0, 0.0]], [[0.1, 0.9], [0.2, 0.8]]])
-HAS = torch.tensor([[True, False], [True, False], [True, True]])
-
-
-def consensus(outputs=OUTPUTS, ids=(0, 1, 2), **settings):
-    """G and what is known of it, for some of three clients of whom only the last one has the second class."""
-    fed = SimpleNamespace(ids=torch.tensor(ids), size=len(ids), total=3)
-    return simulations.method("fd", **settings).consensus(fed, State(server={"outputs": outputs, "has": HAS}))
-
 
 LABELS = [[0, 0, 1], [1, 1, 2, 3], [3, 3, 3, 9, 9], [9, 1]]
 HEARD = [{1, 2, 3, 9}, {0, 1, 3, 9}, {0, 1, 2, 3, 9}, {0, 1, 2, 3, 9}]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from nearness import DOUBLE, all_near, near
-from trajectories import after_each_round, numbers, traffic
+from trajectories import after_each_round, next_state, numbers, traffic
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone, participants
@@ -80,10 +80,9 @@ def test_the_number_of_rounds_of_the_warm_up_is_not_cut_by_rounding():
     simulation = simulations.ragged(2, rounds=100)
     method = simulations.method("pfedsim", warmup=0.29)
     state = method.setup(everyone(simulation, 0))
-    with torch.no_grad():
-        for number, personal in [(28, False), (29, True)]:
-            after = simulations.one_round(method, simulation, number, state)[1]
-            assert after.clients.personal.tolist() == [personal] * 2
+    for number, personal in [(28, False), (29, True)]:
+        after = next_state(method, simulation, number, state)
+        assert after.clients.personal.tolist() == [personal] * 2
 
 
 def test_clients_with_the_same_labels_have_similar_heads():

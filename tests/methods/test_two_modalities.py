@@ -10,6 +10,7 @@ import two_modalities
 from nearness import near_printed as near
 from sklearn.metrics.pairwise import cosine_similarity
 from torch.nn.functional import cross_entropy
+from trajectories import after_each_round
 from two_modalities import TEXTUAL, VISUAL, alone, values
 
 from fedgrid.data.common.images import MODALITIES
@@ -64,9 +65,7 @@ def test_a_round_of_fedsac_with_two_modalities(given):
     """The second round's graphs and mixtures, from what was trained, with numpy and scikit-learn."""
     given = {"alpha": 0.7, "beta": 0.2, "until": 1.0} | given
     simulation, method = two_modalities.simulation(FOUR), simulations.method("fedsac", **given)
-    with torch.no_grad():
-        _, before = simulations.one_round(method, simulation, 0, method.setup(everyone(simulation, 0)))
-        _, after = simulations.one_round(method, simulation, 1, before)
+    _, before, after = after_each_round(method, simulation, rounds=2)
     start = {
         "last_round": before.clients.theta,
         "since_start": {name: t.double() for name, t in simulation.model.initial(0).items()},
@@ -247,9 +246,8 @@ def test_a_round_of_fediot():
     """Autoencoders are plain means over clients of unequal sizes; the classifier is that of torch's Adam."""
     simulation, method = two_modalities.simulation(FOUR), simulations.method("fediot", labelled=0.4, server_batch=5)
     fed = everyone(simulation, 0)
+    before, after = after_each_round(method, simulation, rounds=1)
     with torch.no_grad():
-        before = method.setup(fed)
-        _, after = simulations.one_round(method, simulation, 0, before)
         trained = fed.train(fed.replicate(autoencoders(before)), method.loss).theta
     for name, t in autoencoders(after).items():
         own, other = trained[name].split(2) if "visual" in name else reversed(trained[name].split(2))

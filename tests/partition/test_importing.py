@@ -218,11 +218,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("protocol", [3, 4, 5])
-def test_hostile_pickles_are_refused_and_never_run(content, protocol, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_hostile_pickles_are_refused_and_never_run(content, protocol, working_folder):
     with pytest.raises(Unsafe):
         arrays_of(pickled(protocol, x=content, y=np.arange(2)))
-    assert not (tmp_path / "harmed").exists()
+    assert not (working_folder / "harmed").exists()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "u1", "i8", "?"])

@@ -14,15 +14,14 @@ CLIENTS, OF_EACH, TRAIN = 5, 60, 60_000
 
 
 @pytest.mark.full
-def test_fedavg_from_pfllib_is_fedavg_from_the_same_clients(tmp_path, monkeypatch, shared_data):
-    monkeypatch.chdir(tmp_path)
+def test_fedavg_from_pfllib_is_fedavg_from_the_same_clients(working_folder, monkeypatch, shared_data):
     monkeypatch.setenv("FEDGRID_DATA", str(shared_data))
     rows = pa.concat_tables([pq.read_table(shared_data / "mnist" / f"{part}.parquet") for part in ("train", "test")])
     chosen = np.random.default_rng(0).choice(len(rows), CLIENTS * OF_EACH, replace=False)
     images = rows["image"].take(chosen).to_pylist()
     pixels = np.stack([np.frombuffer(image, np.uint8).reshape(28, 28, 1) for image in images])
     labels = rows["label"].take(chosen).to_numpy().astype(np.int64)
-    held = write_pfllib(tmp_path / "MNIST", pixels, labels, np.arange(len(chosen)).reshape(CLIENTS, OF_EACH))
+    held = write_pfllib(working_folder / "MNIST", pixels, labels, np.arange(len(chosen)).reshape(CLIENTS, OF_EACH))
     with open("hand.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["client", "split", "index"])

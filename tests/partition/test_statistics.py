@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon, pdist
+from toys import partition_rows
 
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
@@ -20,16 +21,8 @@ from fedgrid.partition.common.statistics import domains_of_clients, statistics
 
 
 def rows(*given):
-    """A table of (client, split, label) or (client, split, label, domain); images are numbered as they come."""
-    client, split, label, domain = zip(*((*row, None)[:4] for row in given), strict=True)
-    columns = {
-        "client": pa.array(client, pa.int32()),
-        "split": pa.array(split).dictionary_encode(),
-        "index": pa.array(range(len(given)), pa.int64()),
-        "label": pa.array(label, pa.int32()),
-        "domain": pa.array(domain, pa.string()).dictionary_encode(),
-    }
-    return pa.table(columns)
+    """A table of (client, split, label) or (client, split, label, domain)."""
+    return partition_rows([(*row, None)[:4] for row in given])
 
 
 def trained(counts):

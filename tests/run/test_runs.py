@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from commands import complaint, output
 from processes import PIPES
 from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, trained
 
-from fedgrid.cli.main import main
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs import measured
@@ -33,13 +33,7 @@ ROOT = Path(__file__).parents[2]
 QUICK = {"batch_size": 512, "eval_every": 10}
 "Training whose rounds take some milliseconds."
 
-pytestmark = pytest.mark.usefixtures("worker")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("worker", "working_folder")
 
 
 def planned(text=FOUR_CELLS, **changes):
@@ -210,7 +204,7 @@ def environment(monkeypatch):
         monkeypatch.delenv(name)
 
 
-def test_a_run_keeps_the_code_that_it_began_with(folder, environment):
+def test_a_run_keeps_the_code_that_it_began_with(working_folder, environment):
     Path("mine.py").write_text("from helper import *\n" + BROKEN)
     Path("helper.py").write_text("NUMBER = 1\n")
     Path("another.py").write_text("NUMBER = 1\n")
@@ -299,34 +293,35 @@ def test_a_file_system_without_locks_is_a_warning(monkeypatch, capsys):
         StoreLock(study.store).acquire()
 
 
-def test_reasons_are_read_from_what_slurm_wrote(folder):
+def test_reasons_are_read_from_what_slurm_wrote(working_folder):
     for number, text in enumerate(SAID.values()):
-        log = folder / f".snakemake/slurm_logs/rule_train/some_cell/{number}.log"
+        log = working_folder / f".snakemake/slurm_logs/rule_train/some_cell/{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(text)
     assert [slurm.reason(str(number)) for number in range(len(SAID))] == list(SAID)
     assert slurm.reason("99") == ""
 
 
-def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, monkeypatch, capsys):
+def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(working_folder, monkeypatch, capsys):
     key, other = "0123456789abcdef", "f" * 16
-    lines = [f"{comment}|{place}" for comment, place in ((f"rule_train_x_{key}", folder), (other, folder), (key, "/"))]
-    (folder / "queue").write_text("".join(f"{number}|{line}\n" for number, line in enumerate(lines, start=1)))
+    jobs = (f"rule_train_x_{key}", working_folder), (other, working_folder), (key, "/")
+    lines = [f"{comment}|{place}" for comment, place in jobs]
+    (working_folder / "queue").write_text("".join(f"{number}|{line}\n" for number, line in enumerate(lines, start=1)))
     programs = {"squeue": "cat queue", "scancel": 'echo "$@" > cancelled; sed -i "/^$1|/d" queue'}
     for name, text in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        (working_folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (working_folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{working_folder}:{os.environ['PATH']}")
     slurm.end_leftovers({key})
-    assert (folder / "cancelled").read_text() == "1\n"
+    assert (working_folder / "cancelled").read_text() == "1\n"
     assert "cancelling 1 job left by an earlier run" in capsys.readouterr().err
     slurm.end_leftovers({key})
     assert capsys.readouterr().err == ""
 
 
-def test_a_run_does_not_begin_beside_a_job_that_does_not_end(folder, monkeypatch):
+def test_a_run_does_not_begin_beside_a_job_that_does_not_end(working_folder, monkeypatch):
     key = "0123456789abcdef"
-    monkeypatch.setattr(slurm, "jobs", lambda: [slurm.Job("7", f"rule_train_x_{key}", str(folder))])
+    monkeypatch.setattr(slurm, "jobs", lambda: [slurm.Job("7", f"rule_train_x_{key}", str(working_folder))])
     monkeypatch.setattr(slurm, "PATIENCE", 0.1)
     monkeypatch.setattr("subprocess.run", lambda *command, **options: None)
     with pytest.raises(UserError, match="job 7 of an earlier run does not end; cancel it with scancel"):
@@ -369,10 +364,8 @@ def test_status_says_times_and_logs_find_a_cell(capsys):
         text = output(capsys, "logs", "--configfile", "study.yaml", "--lines", "2", *words)
         assert text.endswith("line 28\nline 29\n") and "seed 0: done" in text
     assert "no log" in output(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
-    assert main(["logs", "--configfile", "study.yaml", "local"]) == 2
-    assert "2 cells of s fit 'local': say more" in capsys.readouterr().err
-    assert main(["logs", "--configfile", "study.yaml", "fedprox"]) == 2
-    assert "no cell of s fits 'fedprox'" in capsys.readouterr().err
+    assert "2 cells of s fit 'local': say more" in complaint(capsys, "logs", "--configfile", "study.yaml", "local")
+    assert "no cell of s fits 'fedprox'" in complaint(capsys, "logs", "--configfile", "study.yaml", "fedprox")
     other = planned(training={"rounds": 5})
     assert other.cells[0].key != study.cells[0].key
     assert "line 29" in output(capsys, "logs", "--configfile", "study.yaml", study.cells[0].key[:8])
@@ -389,11 +382,6 @@ def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
     monkeypatch.setattr("fedgrid.cli.progress.time.sleep", slept)
     text = output(capsys, "status", "--configfile", "study.yaml", "--watch")
     assert looks == [2.0] and text.count("local") >= 2 and "enough" in text
-
-
-def output(capsys, *arguments):
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
 
 
 @pytest.mark.full
@@ -441,10 +429,10 @@ def test_a_job_of_another_plan_says_so_in_one_sentence(capsys):
         ("INVALID", ""),
     ],
 )
-def test_a_request_to_end_near_the_time_limit_is_for_that(folder, monkeypatch, left, why):
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    (folder / "squeue").write_text(f'#!/bin/sh\n[ "$3" = 7 ] && echo {left}\n')
-    (folder / "squeue").chmod(0o755)
+def test_a_request_to_end_near_the_time_limit_is_for_that(working_folder, monkeypatch, left, why):
+    monkeypatch.setenv("PATH", f"{working_folder}:{os.environ['PATH']}")
+    (working_folder / "squeue").write_text(f'#!/bin/sh\n[ "$3" = 7 ] && echo {left}\n')
+    (working_folder / "squeue").chmod(0o755)
     assert termination_reason() == ""  # no job of SLURM
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert termination_reason() == why

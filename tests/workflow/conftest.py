@@ -15,3 +15,9 @@ def forker():
         server = listening(Forker)
         yield
         server.stop()
+
+
+@pytest.fixture
+def checkout(finished, tmp_path):
+    """A copy of the module's finished checkout."""
+    return finished.copied(tmp_path / "tree")

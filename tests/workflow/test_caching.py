@@ -61,11 +61,6 @@ def finished(tmp_path_factory, forker):
     return checkout
 
 
-@pytest.fixture
-def checkout(finished, tmp_path):
-    return finished.copied(tmp_path / "tree")
-
-
 @pytest.mark.parametrize("case", every_third([*CASES]))
 def test_edit(checkout, case):
     edits, expected = CASES[case]

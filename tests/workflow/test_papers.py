@@ -35,17 +35,10 @@ TABLE = f"""\
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, forker):
     """A tree in which the paper was run, but for a data set that is not at hand."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("FEDGRID_DATA", raising=False)
-        checkout = Forked(tmp_path_factory.mktemp("finished") / "tree", f"{PAPER}scale: small\n")
-        (checkout.path / "config/paper.csv").write_text(PRINTED)
-        checkout.snakemake()
-        yield checkout
-
-
-@pytest.fixture
-def checkout(finished, tmp_path):
-    return finished.copied(tmp_path / "tree")
+    checkout = Forked(tmp_path_factory.mktemp("finished") / "tree", f"{PAPER}scale: small\n")
+    (checkout.path / "config/paper.csv").write_text(PRINTED)
+    checkout.snakemake()
+    return checkout
 
 
 def text(checkout, file):

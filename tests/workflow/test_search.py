@@ -29,11 +29,6 @@ def finished(tmp_path_factory, forker):
     return checkout
 
 
-@pytest.fixture
-def checkout(finished, tmp_path):
-    return finished.copied(tmp_path / "tree")
-
-
 def specs(checkout) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Of each finished cell what it was trained with, and its rows."""
     for file in sorted((checkout.path / CELLS).rglob("s*-*.parquet")):

@@ -11,7 +11,6 @@ from fedgrid.analysis.pages.figure_set import draw
 calibration = partial(draw_figure, "calibration")
 confusion = partial(draw_figure, "confusion")
 
-DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 RIGHT, WRONG = ("received", 0, 0, 0, 0.75), ("received", 1, 0, 1, 0.75)
 
 
@@ -22,7 +21,6 @@ def pictured(make_study):
     partition = [(0, "train", 0, None), (0, "test", 1, None)]
     write_partition(study.folder / "dirichlet-1/seed=0.parquet", partition, classes=("cat", "dog", "eel"))
     for label in ("one", "two"):
-        study.method(label)
         study.cell(label, "dir", 0, {2: [0.5, 0.7]})
         study.keep("predictions", predictions([RIGHT, RIGHT, RIGHT, WRONG]))
         study.cell(label, "dir", 1, {2: [0.5, 0.7]})
@@ -85,7 +83,6 @@ def test_marks_and_lines_grow_with_their_images(pictured):
 def test_lines_of_panels_are_labelled_at_their_ends(make_study):
     study = make_study(seeds=[0])
     for label in "abcdefg":
-        study.method(label)
         study.cell(label, "dir", 0, {2: [0.5, 0.7]})
         study.keep("predictions", predictions([RIGHT]))
     study.cell("a", "hom", 0, {2: [0.5, 0.7]})

@@ -39,7 +39,6 @@ def crowded(make_study):
     """Eleven rows that end between 71 and 75 %, the last one first of them; two columns, the second 30 points lower."""
     study = make_study(seeds=[0], heterogeneity={"dir": "Dirichlet", "hom": "homogeneous"})
     for label, last in zip(ELEVEN, LAST, strict=True):
-        study.method(label)
         for column, lower in (("dir", 0), ("hom", 0.3)):
             study.cell(label, column, 0, {t: [v - lower] * 2 for t, v in ((0, 0.31), (1, last), (2, last), (3, last))})
     return study

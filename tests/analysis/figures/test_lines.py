@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from toys import draw_figure
+from toys import DIVERGED, draw_figure
 
 from fedgrid.analysis.figures.common.emphasis import THICK
 from fedgrid.analysis.figures.common.style import Undrawn
@@ -17,8 +17,6 @@ loss = partial(draw_figure, "loss")
 sweep = partial(draw_figure, "sweep")
 traffic = partial(draw_figure, "traffic")
 trust = partial(draw_figure, "trust")
-
-DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 
 
 def lines(ax):
@@ -145,7 +143,6 @@ def swept(make_study):
     known["p"] = {"partition": "pathological", "classes": 2, "clients": 2}
     study = make_study(seeds=[0], heterogeneity=words, partitions={"digits": known})
     for label in ("one", "two"):
-        study.method(label)
         for i, name in enumerate(words):
             bad = DIVERGED if (label, name) == ("two", "b2") else {}
             study.cell(label, name, 0, {2: [0.1 * i + 0.2, 0.1 * i + 0.2]}, **bad)
@@ -157,7 +154,6 @@ def test_a_panel_is_not_named_by_the_value_that_varies_in_it(make_study):
     words = {f"{sizes}{n}": f"{n / 2:g} apart, {sizes} sizes" for sizes in ("equal", "mixed") for n in (0, 1, 2)}
     known = {name: {"partition": "disparity", "disparity": int(name[-1]) / 2, "parts": name[:-1]} for name in words}
     study = make_study(seeds=[0], heterogeneity=words, partitions={"digits": known})
-    study.method("one")
     for name in words:
         study.cell("one", name, 0, {2: [0.2, 0.2]})
     figure, *_ = sweep(study.load(), "digits", "disparity")
@@ -226,7 +222,6 @@ def test_a_study_that_varies_nothing_has_no_sweep(common_toy):
 
 def test_a_sample_fills_the_rounds_between_evaluations(make_study):
     study = make_study(seeds=[0], heterogeneity={"hom": "homogeneous, 3 clients"})
-    study.method("ditto")
     between = {"sample_accuracy_received": {1: [0.4, None, 0.6]}, "sample_loss_received": {1: [1.0, None, 2.0]}}
     losses = {"loss_received": {0: [3.0, 3.0, 3.0], 2: [1.0, 1.0, 1.0]}}
     everyone = {0: [0.1, 0.1, 0.1], 2: [0.7, 0.8, 0.9]}

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tiers import every_third
-from toys import draw_figure, write_partition
+from toys import DIVERGED, draw_figure, write_partition
 
 from fedgrid.analysis import kinds
 from fedgrid.analysis.figures.common.style import Undrawn
@@ -21,8 +21,6 @@ distribution = partial(draw_figure, "distribution")
 heatmap = partial(draw_figure, "heatmap")
 sweep = partial(draw_figure, "sweep")
 tsne = partial(draw_figure, "tsne")
-
-DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 
 
 def representations(points, shift=0.0):
@@ -66,7 +64,6 @@ def pictured(make_study):
     study = make_study(seeds=[0, 1])
     partition(study)
     for label in ("one", "two", "three"):
-        study.method(label)
         study.cell(label, "dir", 0, {2: [0.5, 0.7]}, **(DIVERGED if label == "three" else {}))
         if label != "three":
             study.keep("representations", representations(60, shift=label == "two"))
@@ -85,7 +82,6 @@ def apart(make_study):
     study = make_study(seeds=[0, 1], heterogeneity={name: f"Dirichlet {name}" for name in ("1", "2", "4")})
     study.study["partitions"] = {"digits": {name: {"beta": float(name)} for name in ("1", "2", "4")}}
     for label in ("one", "two"):
-        study.method(label)
         for number in (1, 2, 4):
             study.cell(label, str(number), 0, {2: [0.5, 0.7]})
             alike = [[1, number / 100], [-number / 50, 1]]
@@ -107,7 +103,6 @@ def test_a_matrix_between_clients_is_swept_by_its_mean_of_two_different_ones(apa
 
 
 def test_nothing_is_drawn_of_a_cell_without_results(pictured):
-    pictured.method("four")
     pictured.without("four", "dir", 0, "no data")
     assert "Without results, so not drawn: four (" in tsne(pictured.load(), "digits", points=9)[2]
 
@@ -131,7 +126,6 @@ def test_bars_are_means_over_seeds_with_what_is_printed(pictured):
 
 
 def test_representations_are_the_same_images_in_every_panel(pictured):
-    pictured.method("four")
     pictured.cell("four", "dir", 0, {2: [0.5, 0.7]})
     figure, title, caption = tsne(pictured.load(), "digits", points=40, perplexity=5)
     assert [ax.get_title() for ax in figure.axes] == ["one", "two"]

@@ -94,6 +94,12 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def new(folder, tmp_path):
+    """A copy of these files."""
+    return Path(shutil.copytree(folder, tmp_path / "new"))
+
+
 def written(folder):
     """The page, and what a reader sees of it."""
     out = folder / "paper/report.html"
@@ -252,8 +258,8 @@ def test_the_page_is_small_and_asks_for_nothing(page):
 
 
 def test_without_any_results_the_page_says_so(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "new", ignore=shutil.ignore_patterns("results.parquet"))
-    output = written(tmp_path / "new")[1]
+    shutil.copytree(folder, tmp_path, ignore=shutil.ignore_patterns("results.parquet"), dirs_exist_ok=True)
+    output = written(tmp_path)[1]
     assert "None of 3 experiments has results yet. Agreement No claim is checked yet." in output
     assert "Not run: table1, table2, later" in output
 
@@ -287,10 +293,9 @@ def results_are_of_an_earlier_release(folder):
         results_are_of_an_earlier_release,
     ],
 )
-def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
-    shutil.copytree(folder, tmp_path / "new")
-    change(tmp_path / "new/paper/table1")
-    page = written(tmp_path / "new")
+def test_results_of_another_manifest_are_not_shown(new, change):
+    change(new / "paper/table1")
+    page = written(new)
     output = page[1]
     assert "None of 3 experiments has results yet; 1 is out of date. Agreement No claim is checked yet." in output
     assert "No column of printed numbers can be compared with an order of ours." in output
@@ -303,21 +308,19 @@ def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
     assert not re.search("<table|<img|<details|Ditto|its own page", shown)
 
 
-def test_out_of_date_results_enter_no_sum(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "new")
-    study = table1(tmp_path / "new/paper/table2")
+def test_out_of_date_results_enter_no_sum(new):
+    study = table1(new / "paper/table2")
     study.study |= {"name": "paper/table2", "scale": "small", "protocol": {"rounds": 9}}
     made(study)
-    another_manifest_is_wanted(tmp_path / "new/paper/table2")
-    output = written(tmp_path / "new")[1]
+    another_manifest_is_wanted(new / "paper/table2")
+    output = written(new)[1]
     assert "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2; 1 is out of date." in output
     assert "3 of the paper’s 4 claims can be checked" in output and "What differs between experiments" not in output
 
 
 @pytest.mark.full
-def test_differences_between_experiments(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "new")
-    study = table1(tmp_path / "new/paper/table2")
+def test_differences_between_experiments(new):
+    study = table1(new / "paper/table2")
     study.study |= {
         "name": "paper/table2",
         "scale": "small",
@@ -325,7 +328,7 @@ def test_differences_between_experiments(folder, tmp_path):
     }
     study.study["elsewhere"] = [{"columns": [["emnist", "dir"]], "protocol": {"rounds": 7}, "model": None}]
     made(study)
-    text, output = written(tmp_path / "new")
+    text, output = written(new)
     differing = re.search(r'<table class="words differing">(.*?)</table>', text, re.S)[1]
     rows = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", differing)
     assert ("2", "table1") in rows and ("5", "table2") in rows
@@ -334,16 +337,15 @@ def test_differences_between_experiments(folder, tmp_path):
 
 
 @pytest.mark.full
-def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_path):
+def test_adopted_cells_of_all_experiments_are_counted_once(page, new):
     assert "adopted" not in page[1]
-    shutil.copytree(folder, tmp_path / "new")
     for name in ("table1", "table2"):
-        study = table1(tmp_path / "new/paper" / name)
+        study = table1(new / "paper" / name)
         study.study |= {"name": f"paper/{name}", "seeds": [0, 1, 2, 3]}
         entry = adoption("1" * 16, "2027-07-01T10:00:00")
         study.cell("local", "dir", 3, {1: [0.2, 0.3]}, code="2" * 16, adopted=[entry])
         made(study)
-    text, _ = written(tmp_path / "new")
+    text, _ = written(new)
     sentence = (
         "1 of 10 finished cells was adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of its "
     )

@@ -126,7 +126,6 @@ def test_a_page_without_failures_says_so(ablated):
 
 def test_only_diverged_cells_are_a_report_too(make_study):
     study = make_study()
-    study.method("m")
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
     absent = without(study, {("m", "dir", 0): "missing"})

@@ -61,10 +61,8 @@ def test_caption_says_the_protocol(tables):
 
 def test_caption_of_one_seed_and_last5(make_study):
     study = make_study(seeds=[7], at="last5", score="trained")
-    study.method("m")
     study.cell("m", "dir", 7, {1: [0.5, 0.5], 4: [0.6, 0.6]}, score="trained")
-    write_tables(study.load(), study.folder)
-    text = (study.folder / "accuracy.md").read_text()
+    text = made(study, study.folder)["accuracy.md"]
     assert "one seed (7)" in text and "| 55.00<sup>" in text
     assert "Nothing is bold: a significant lead needs 3 seeds." in text
     assert "last 5 evaluated rounds (up to round 4;" in text
@@ -74,7 +72,6 @@ def test_caption_of_one_seed_and_last5(make_study):
 def test_caption_of_the_points_of_a_round(make_study):
     study = make_study(seeds=[0])
     for label, point in (("fedavg", "global"), ("local", "trained"), ("fedavg_ft", "adapted"), ("ditto", "trained")):
-        study.method(label)
         study.cell(label, "dir", 0, {1: [0.5, 0.5]}, score=point)
     output = captions.scored_at(study.load(), study.load().finished)
     assert output == (
@@ -103,7 +100,6 @@ def test_caption_of_rows_with_a_rule_of_their_own(make_study):
 
 def test_caption_of_rounds_chosen_on_validation_images(make_study):
     study = make_study(seeds=[0, 1], at="validation")
-    study.method("m")
     for seed, best in enumerate((1, 3)):
         on_validation = {t: [0.9 if t == best else 0.5] for t in (1, 2, 3)}
         also = {"validation_accuracy_received": on_validation}
@@ -119,8 +115,7 @@ def test_absent_seeds_are_footnoted(toy):
     toy.cells = [
         cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) != ("local", "dir", 2)
     ]
-    write_tables(toy.load(), toy.folder)
-    text = (toy.folder / "accuracy.md").read_text()
+    text = made(toy, toy.folder)["accuracy.md"]
     assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> over 2 of 3 seeds." in text
 
 
@@ -213,15 +208,11 @@ def test_names_cannot_become_markup():
 
 def test_the_caption_says_where_cells_were_not_computed_alike(make_study):
     study = make_study(seeds=[0, 1])
-    study.method("m")
     for seed, torch in enumerate(("2.6.0", "2.13.0")):
         head = {"versions": {"fedgrid": "0.1", "torch": torch}, "hardware": {"cpu": "one", "device": "cpu"}}
         study.cell("m", "dir", seed, {1: [0.5]}, **head)
-    write_tables(study.load(), study.folder)
-    assert (
-        "The cells differ in torch (2.13.0: 1 cell, 2.6.0: 1 cell): identical bits require"
-        in (study.folder / "accuracy.md").read_text()
-    )
+    sentence = "The cells differ in torch (2.13.0: 1 cell, 2.6.0: 1 cell): identical bits require"
+    assert sentence in made(study, study.folder)["accuracy.md"]
 
 
 def test_clients_without_any_score_are_counted(toy):

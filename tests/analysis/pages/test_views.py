@@ -20,7 +20,6 @@ def study(make_study):
         ("fedavg", "global", {"global": 0.5, "received": 0.5, "trained": 0.9}),
         ("fedper", "received", {"received": 0.8, "trained": 0.85}),
     ):
-        study.method(label)
         for seed in range(3):
             also = {f"accuracy_{point}": {1: [value, value]} for point, value in by_point.items()}
             study.cell(label, "dir", seed, {}, score=own, also=also)
@@ -62,7 +61,5 @@ def test_a_row_with_a_scoring_of_its_own_follows_the_switch(study):
 
 
 def test_one_scoring_needs_no_switch(make_study):
-    study = make_study(seeds=[0])
-    study.method("m")
-    study.cell("m", "dir", 0, {1: [0.5, 0.7]})
+    study = make_study(seeds=[0]).cell("m", "dir", 0, {1: [0.5, 0.7]})
     assert [view.name for view in views(study.load(), OPTIONS)] == ["as each paper does"]

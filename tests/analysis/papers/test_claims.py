@@ -38,6 +38,13 @@ def study_of(make_study, rows, seeds=3, columns=("dir", "hom"), samples=(2000, 2
     return study
 
 
+def add_row(study, name, curves, column="dir", **names):
+    """A row of two clients with many test images each, of one curve by seed."""
+    study.method(name.lower(), title=name)
+    for seed, curve in enumerate(curves):
+        study.cell(name.lower(), column, seed, curve, samples=[2000, 2000], **names)
+
+
 ROWS = {
     "A": ([0.8, 0.8], [0.7, 0.9]),
     "B": ([0.7, 0.9], [0.6, 0.7]),
@@ -106,11 +113,8 @@ def test_verdicts(make_study, claim, expected):
 def test_fewer_than_three_seeds_decide_nothing(make_study, claim, seeds):
     actual = verdict_on(study_of(make_study, ROWS, seeds=seeds), **claim)
     assert actual.verdict == INCONCLUSIVE
-    assert (
-        actual.numbers
-        and all(f"({seeds} seed" in line for line in actual.numbers)
-        and actual.why == "fewer than three seeds"
-    )
+    assert actual.numbers and all(f"({seeds} seed" in line for line in actual.numbers)
+    assert actual.why == "fewer than three seeds"
 
 
 def test_seeds_that_all_agree_are_no_evidence(make_study):
@@ -297,11 +301,9 @@ def test_a_rival_that_diverged_does_not_count(make_study):
 
 def test_a_lead_of_a_few_test_images_is_none(make_study):
     rows = {"A": ([0.8, 0.8],), "B": ([0.7, 0.7],)}
-    verdict_of = {
-        n: verdict_on(study_of(make_study, rows, columns=("dir",), samples=(n, n)), leads="A") for n in (10, 90)
-    }
-    assert verdict_of[10].verdict == INCONCLUSIVE  # two images of twenty
-    assert verdict_of[90].verdict == CONFIRMED
+    for n, expected in ((10, INCONCLUSIVE), (90, CONFIRMED)):  # two images of twenty, or 18 of 180
+        study = study_of(make_study, rows, columns=("dir",), samples=(n, n))
+        assert verdict_on(study, leads="A").verdict == expected
 
 
 def test_one_column_cannot_grow(make_study):
@@ -312,9 +314,7 @@ def test_one_column_cannot_grow(make_study):
 def test_a_spread_is_better_where_it_is_low(make_study):
     study = make_study(seeds=[0, 1, 2])
     for name, spreads in (("A", (0.1, 0.11, 0.12)), ("B", (0.2, 0.2, 0.23))):
-        study.method(name.lower(), title=name)
-        for seed, spread in enumerate(spreads):
-            study.cell(name.lower(), "dir", seed, {1: [0.5 - spread, 0.5 + spread]}, samples=[2000, 2000])
+        add_row(study, name, [{1: [0.5 - spread, 0.5 + spread]} for spread in spreads])
     assert verdict_on(study, leads="A", metric="std_clients").verdict == CONFIRMED
     assert verdict_on(study, above=["B", "A"], metric="std_clients").verdict == REFUTED
     assert verdict_on(study, leads="A", metric=["accuracy", "std_clients"]).verdict == INCONCLUSIVE
@@ -323,10 +323,8 @@ def test_a_spread_is_better_where_it_is_low(make_study):
 def test_a_printed_spread_counts_in_the_direction_of_an_improvement(make_study):
     study = make_study(seeds=[0, 1, 2])
     for name, spreads, printed in (("A", (0.1, 0.2, 0.15), "5"), ("B", (0.13, 0.18, 0.16), "8")):
-        study.method(name.lower(), title=name)
         study.prints(name, printed, metric="std_clients")
-        for seed, spread in enumerate(spreads):
-            study.cell(name.lower(), "dir", seed, {1: [0.5 - spread, 0.5 + spread]}, samples=[2000, 2000])
+        add_row(study, name, [{1: [0.5 - spread, 0.5 + spread]} for spread in spreads])
     actual = verdict_on(study, above=["A", "B"], metric="std_clients")
     assert actual.verdict == INCONCLUSIVE
     assert "A 15.00, B 15.67: +0.67 points" in actual.numbers[0] and "printed +3.00" in actual.numbers[0]
@@ -335,16 +333,10 @@ def test_a_printed_spread_counts_in_the_direction_of_an_improvement(make_study):
 def test_columns_are_those_of_the_accuracy_table(make_study):
     study = make_study(seeds=[0, 1, 2], show=[{"table": "accuracy", "domains": True}])
     for name, values in (("A", [0.9, 0.1]), ("B", [0.5, 0.15])):
-        study.method(name.lower(), title=name)
-        for seed, added in enumerate(NOISE[name]):
-            cell = {1: [value + added for value in values]}
-            study.cell(name.lower(), "dir", seed, cell, domains=["x", "y"], samples=[2000, 2000])
+        add_row(study, name, [{1: [value + added for value in values]} for added in NOISE[name]], domains=["x", "y"])
     actual = verdict_on(study, leads="A")
-    assert [(line.column.split(", ")[-1], line.verdict) for line in actual.columns] == [
-        ("x", CONFIRMED),
-        ("y", REFUTED),
-        ("Avg.", CONFIRMED),
-    ]
+    verdict_of = {line.column.split(", ")[-1]: line.verdict for line in actual.columns}
+    assert verdict_of == {"x": CONFIRMED, "y": REFUTED, "Avg.": CONFIRMED}
     assert verdict_on(study, leads="A", columns=["avg"]).verdict == CONFIRMED
     study.study["show"] = [{"table": "accuracy"}]
     assert verdict_on(study, leads="A").verdict == CONFIRMED
@@ -381,10 +373,10 @@ CURVES = {"A": [0.2, 0.5, 0.6, 0.7, 0.8], "B": [0.4, 0.6, 0.3, 0.7, 0.6]}
 def curves_of(make_study, **study):
     study = make_study(seeds=[0, 1, 2], **study)
     for name, curve in CURVES.items():
-        study.method(name.lower(), title=name)
-        for seed, added in enumerate(NOISE[name]):
-            cell = {i + 1: [value + added * (i + 1) ** 2 / 5] * 2 for i, value in enumerate(curve)}
-            study.cell(name.lower(), "dir", seed, cell, samples=[2000, 2000], rounds=5)
+        by_seed = [
+            {i + 1: [value + added * (i + 1) ** 2 / 5] * 2 for i, value in enumerate(curve)} for added in NOISE[name]
+        ]
+        add_row(study, name, by_seed, rounds=5)
     return study
 
 
@@ -418,14 +410,13 @@ def barely_trained(make_study, score="received"):
     """
     study = make_study(seeds=[0, 1, 2])
     means = {"A": (0.7, 0.9), "B": (0.1, 0.14), "C": (0.115, 0.117), "D": (0.1, 0.1)}
-    for name, values in means.items():
-        study.method(name.lower(), title=name)
-        for seed, added in enumerate(NOISE[name]):
-            last = [values[0] + added / 10, values[1] - added / 20]
-            before = {0: [BEFORE] * 2}
-            curve = {1: last} if score == "trained" else before | {1: last}
-            also = {"accuracy_received": before} if score == "trained" else {}
-            study.cell(name.lower(), "dir", seed, curve, score=score, also=also, samples=[2000, 2000], rounds=1)
+    before = {0: [BEFORE] * 2}
+    also = {"accuracy_received": before} if score == "trained" else {}
+    for name, (one, other) in means.items():
+        curves = [{1: [one + added / 10, other - added / 20]} for added in NOISE[name]]
+        if score != "trained":
+            curves = [before | curve for curve in curves]
+        add_row(study, name, curves, score=score, also=also, rounds=1)
     return study
 
 
@@ -454,11 +445,9 @@ def test_models_that_have_barely_learned_decide_nothing(make_study, claim, expec
 def test_a_lead_that_starts_between_untrained_models_decides_nothing(make_study):
     study = make_study(seeds=[0, 1, 2], heterogeneity={"dir": "dir", "hom": "hom"})
     for name, accuracies in {"A": (0.11, 0.8), "B": (0.105, 0.3)}.items():
-        study.method(name.lower(), title=name)
         for column, accuracy in zip(("dir", "hom"), accuracies, strict=True):
-            for seed, noise in enumerate(NOISE[name]):
-                curve = {0: [0.1, 0.1], 1: [accuracy + noise / 10, accuracy - noise / 20]}
-                study.cell(name.lower(), column, seed, curve, samples=[2000, 2000])
+            ends = [[accuracy + noise / 10, accuracy - noise / 20] for noise in NOISE[name]]
+            add_row(study, name, [{0: [0.1, 0.1], 1: end} for end in ends], column)
     actual = verdict_on(study, grows=["A", "B"], columns=["dir", "hom"])
     assert (actual.verdict, actual.why) == (INCONCLUSIVE, TOO_EARLY)
     assert verdict_on(study, above=["A", "B"], columns=["hom"]).verdict == CONFIRMED
@@ -467,10 +456,8 @@ def test_a_lead_that_starts_between_untrained_models_decides_nothing(make_study)
 def test_rows_that_stop_at_different_rounds_share_one_mark_for_a_target_that_they_miss(make_study):
     study = make_study(seeds=[0, 1, 2], show=[{"table": "rounds", "target": 90}])
     for name, last in (("A", 2), ("B", 4)):
-        study.method(name.lower(), title=name)
-        for seed, added in enumerate(NOISE[name]):
-            curve = {number: [0.1 + 0.1 * number + added / 10] * 2 for number in range(last + 1)}
-            study.cell(name.lower(), "dir", seed, curve, samples=[2000, 2000], rounds=last)
+        curves = [{t: [0.1 + 0.1 * t + added / 10] * 2 for t in range(last + 1)} for added in NOISE[name]]
+        add_row(study, name, curves, rounds=last)
     actual = verdict_on(study, above=["A", "B"], metric="rounds")
     assert (actual.why, actual.columns[0].numbers) == (TOO_EARLY, "A >4, B >4: not reached")
 

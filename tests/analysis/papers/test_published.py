@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from toys import texts
 
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.papers.agreement import agreement, between_papers, between_seeds, interval, tau
@@ -16,10 +17,6 @@ def table_of(study):
     table = join_printed_numbers(results)
     written, grid = printed_table(results, table)
     return results, table, written, grid
-
-
-def texts(grid):
-    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
 
 
 @pytest.fixture
@@ -159,7 +156,6 @@ def ordered_study(make_study, by_seed, values):
     """Rows r0, r1, … with our accuracies by seed, and printed values."""
     study = make_study(seeds=list(range(len(by_seed))))
     for i, value in enumerate(values):
-        study.method(f"r{i}")
         for seed, accuracies in enumerate(by_seed):
             study.cell(f"r{i}", "dir", seed, {1: [accuracies[i]]})
         study.prints(f"r{i}", value)

@@ -1,7 +1,7 @@
 """An experiment at two scales beside what is printed; by hand."""
 
 import pytest
-from toys import Study
+from toys import Study, texts
 
 from fedgrid.analysis.papers.scales import beside
 
@@ -31,10 +31,6 @@ def small(tmp_path):
 def long(tmp_path):
     """Local and Ditto in the first column, of Ditto one seed of three."""
     return study(tmp_path, "long", [0, 1, 2], 9).in_column({"local": [0.70, 0.72, 0.74], "ditto": [0.80]})
-
-
-def texts(grid):
-    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
 
 
 def test_printed_small_and_long_stand_side_by_side(small, long):
@@ -67,7 +63,6 @@ def test_without_printed_numbers_accuracies_are_shown(small, long):
 
 def test_a_column_that_one_scale_has_alone_is_left_out(small, tmp_path):
     other = study(tmp_path, "long", [0], 9)
-    other.method("local")
     other.cell("local", "dir", 0, {1: [0.1, 0.1]}, data="emnist")
     results = small.load()
     assert beside(results, {"small": results, "long": other.load()}) is None

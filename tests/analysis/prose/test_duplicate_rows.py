@@ -61,7 +61,6 @@ def test_columns_in_which_rows_differ(study):
 
 
 def test_an_equal_score_after_different_rounds_is_no_setting_without_effect(study):
-    study.method("local")
     for seed, value in enumerate(SAME):
         study.cell("local", "dir", seed, {0: [0.2, 0.1], 1: [value, value]})
     assert sentences(study) == [

@@ -59,7 +59,6 @@ def test_a_lead_of_one_image_is_none(make_study):
 def test_a_lead_that_only_means_over_clients_have(make_study):
     study = make_study(seeds=[0])
     for label, clients in (("a", [1.0, 0.5]), ("b", [0.5, 0.9])):  # of 10 and 30 test images
-        study.method(label)
         study.cell(label, "dir", 0, {1: clients})
     assert sentences(study) == (
         "a leads with 75.00 %, but not significantly: +5.00 points over b with 70.00 % (1 seed, "
@@ -138,8 +137,6 @@ def test_a_column_of_one_seed_says_nothing_of_what_varies(toy):
 
 
 def test_a_figure_without_scores_says_so(make_study):
-    study = make_study(score="trained", seeds=[0])
-    study.method("m")
-    study.cell("m", "dir", 0, {1: [0.5, 0.7]})
+    study = make_study(score="trained", seeds=[0]).cell("m", "dir", 0, {1: [0.5, 0.7]})
     assert sentences(study) == "No method has a score of every seed yet. Not compared: m (unscored)."
     assert pd.isna(summary(study.load())["rank"]).all()

@@ -70,9 +70,8 @@ def test_a_file_of_ones_own_is_needed_too():
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_the_studys_file_is_named_as_on_another_machine(tmp_path, monkeypatch, inside):
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / "config/my.yaml" if inside else tmp_path.parent / "elsewhere/my.yaml"
+def test_the_studys_file_is_named_as_on_another_machine(working_folder, inside):
+    file = working_folder / "config/my.yaml" if inside else working_folder.parent / "elsewhere/my.yaml"
     last = origin.steps(made(COMMIT), str(file))[-1]
     assert last.endswith("--configfile config/my.yaml" if inside else "--configfile my.yaml")
     assert str(Path.cwd()) not in last

@@ -35,6 +35,7 @@ class WithTheirs(Study):
         self.external = [{"label": "theirs", "title": title, "path": str(file), "digest": digest(file), "position": 1}]
         origin = f"theirs.csv, SHA-256 {digest(file)[:16]}"
         self.study["methods"]["theirs"] = {"method": "theirs", "title": title, "score": "reported", "external": origin}
+        return self
 
     @property
     def content(self):
@@ -66,8 +67,7 @@ def entry(results, label):
 
 
 def test_a_row_of_others_is_shown_and_ranked(toy):
-    toy.add_file(means())
-    results = toy.load()
+    results = toy.add_file(means()).load()
     theirs = entry(results, "theirs")
     assert theirs["accuracy"] == pytest.approx(np.mean(THEIRS)) and theirs["rank"] == 1 and theirs["seeds"] == 5
     assert np.isnan(theirs["std_clients"]) and np.isnan(theirs["accuracy_weighted"])
@@ -77,8 +77,7 @@ def test_a_row_of_others_is_shown_and_ranked(toy):
 
 
 def test_seeds_of_unknown_partitions_are_not_paired(toy):
-    toy.add_file(means())
-    against = entry(toy.load(), "fedavg")
+    against = entry(toy.add_file(means()).load(), "fedavg")
     test = ttest_ind(THEIRS, OURS, equal_var=False)
     assert against["p_value"] == pytest.approx(test.pvalue)
     assert against["low"] == pytest.approx(test.confidence_interval().low)
@@ -86,45 +85,41 @@ def test_seeds_of_unknown_partitions_are_not_paired(toy):
 
 @pytest.mark.parametrize("shown", [DIGEST, DIGEST[:16]])
 def test_seeds_of_the_same_partitions_are_paired(toy, shown):
-    toy.add_file(means(shown))
-    assert entry(toy.load(), "fedavg")["p_value"] == pytest.approx(ttest_rel(THEIRS, OURS).pvalue)
+    results = toy.add_file(means(shown)).load()
+    assert entry(results, "fedavg")["p_value"] == pytest.approx(ttest_rel(THEIRS, OURS).pvalue)
 
 
 def test_the_digest_of_another_partition_pairs_nothing(toy):
-    toy.add_file(means("f" * 16))
-    assert entry(toy.load(), "fedavg")["p_value"] == pytest.approx(ttest_ind(THEIRS, OURS, equal_var=False).pvalue)
+    results = toy.add_file(means("f" * 16)).load()
+    assert entry(results, "fedavg")["p_value"] == pytest.approx(ttest_ind(THEIRS, OURS, equal_var=False).pvalue)
 
 
 def test_clients_and_rounds(toy):
     lines = ["data,heterogeneity,seed,round,client,value"]
     lines += [f"digits,dir,{s},{r},{c},{0.1 * (r + c) + 0.01 * s}" for s in range(5) for r in (1, 2) for c in (0, 1)]
-    toy.add_file("\n".join(lines))
-    theirs = entry(toy.load(), "theirs")
+    theirs = entry(toy.add_file("\n".join(lines)).load(), "theirs")
     assert theirs["accuracy"] == pytest.approx(0.27) and theirs["std_clients"] == pytest.approx(0.05)
     assert theirs["accuracy_weighted"] == pytest.approx((0.22 * 10 + 0.32 * 30) / 40)
 
 
 def test_the_caption_names_the_file_its_digest_and_the_test(toy):
-    toy.add_file(means())
-    results = toy.load()
+    results = toy.add_file(means()).load()
     origin = results.study.methods["theirs"].external
     for _, grid in dict(tables(results)).values():
         assert f"Theirs (external): not trained here; external results ({origin})" in grid.caption
-    toy.add_file(means(DIGEST))
-    assert "paired by seed, since its partitions are the same" in dict(tables(toy.load()))["accuracy"][1].caption
+    paired = dict(tables(toy.add_file(means(DIGEST)).load()))["accuracy"][1]
+    assert "paired by seed, since its partitions are the same" in paired.caption
 
 
 def test_costs_and_environments_are_of_trained_cells(toy):
-    toy.add_file(means())
-    results = toy.load()
+    results = toy.add_file(means()).load()
     costs = dict(tables(results))["costs"][0].set_index("label")
     assert costs.loc["theirs", "cells"] == 0 and np.isnan(costs.loc["theirs", "seconds"])
     assert len(results.trained) == len(results.to_train) == 5 and len(results.cells) == 10
 
 
 def test_a_row_of_others_is_drawn(toy, tmp_path):
-    toy.add_file(means())
-    results = toy.load()
+    results = toy.add_file(means()).load()
     figure, _, _ = curves(results, "digits")
     marked = {line.get_marker() for ax in figure.axes for line in ax.get_lines()}
     assert "o" in marked  # one point, which a line alone would not show
@@ -151,7 +146,6 @@ def test_results_without_such_rows_stay_readable(toy):
 def test_what_a_row_of_others_cost_is_not_known(tmp_path):
     training = {"rounds": 2, "participation": 1.0, "local_epochs": 1, "local_steps": None, "batch_size": 16}
     study = WithTheirs(tmp_path, seeds=[0], protocol=training)
-    study.method("fedavg")
     study.cell("fedavg", "dir", 0, {1: [0.8, 0.8]}, also={"train_samples": {0: [10, 30]}})
     study.add_partitions()
     study.add_file("data,heterogeneity,seed,mean\ndigits,dir,0,0.7\n")

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from studies import prepared, study_of, trained
-from toys import predictions, write_partition
+from toys import DIVERGED, predictions, write_partition
 
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.scores.predictions import at_point, class_names, pooled, tallies, tally, weighted_columns
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.grid.plan import manifest
 
-DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 ROWS = [
     ("received", 0, 0, 0, 0.9),
     ("received", 0, 0, 2, 0.89),
@@ -90,7 +89,6 @@ def test_every_cell_is_at_the_point_that_scores_it_or_has_a_reason(make_study):
 
 def test_classes_have_the_names_of_the_partition(make_study):
     study = make_study(seeds=[0])
-    study.method("m")
     for heterogeneity in ("dir", "hom"):
         study.cell("m", heterogeneity, 0, {1: [0.5]})
     assert class_names(study.load(), "digits", 3) == ["0", "1", "2"]  # there is no partition

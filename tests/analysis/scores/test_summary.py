@@ -72,10 +72,7 @@ def test_a_study_without_any_score_has_a_table(toy):
 
 
 def test_last5_averages_five_rounds_without_the_untrained_model(make_study):
-    study = make_study(at="last5", seeds=[0])
-    study.method("m")
-    study.cell("m", "dir", 0, {t: [t / 10, t / 10] for t in (0, 1, 2, 3, 4, 6, 8)})
-    study.method("short")
+    study = make_study(at="last5", seeds=[0]).cell("m", "dir", 0, {t: [t / 10, t / 10] for t in (0, 1, 2, 3, 4, 6, 8)})
     study.cell("short", "dir", 0, {0: [0.0, 0.0], 1: [0.2, 0.4], 2: [0.4, 0.2]})
     table = summary(study.load())
     assert entry(table, "m", "dir")["accuracy"] == pytest.approx((2 + 3 + 4 + 6 + 8) / 50)
@@ -84,23 +81,18 @@ def test_last5_averages_five_rounds_without_the_untrained_model(make_study):
 
 
 def test_an_untrained_study_is_scored_at_round_zero(make_study):
-    study = make_study(seeds=[0])
-    study.method("m")
-    study.cell("m", "dir", 0, {0: [0.1, 0.3]})
+    study = make_study(seeds=[0]).cell("m", "dir", 0, {0: [0.1, 0.3]})
     assert summary(study.load())["accuracy"].tolist() == pytest.approx([0.2])
 
 
 def test_clients_without_test_data_do_not_count(make_study):
-    study = make_study(seeds=[0])
-    study.method("m")
-    study.cell("m", "dir", 0, {1: [0.8, None, 0.6]}, samples=[1, 0, 3])
+    study = make_study(seeds=[0]).cell("m", "dir", 0, {1: [0.8, None, 0.6]}, samples=[1, 0, 3])
     row = summary(study.load()).iloc[0]
     assert (row["accuracy"], row["accuracy_weighted"]) == pytest.approx((0.7, 0.65))
 
 
 def test_a_client_that_sat_the_round_out_counts_with_the_model_that_it_holds(make_study):
     study = make_study(seeds=[0])
-    study.method("m")
     held = {0: [0.1, 0.1], 1: [0.5, 0.6], 2: [0.7, 0.3]}
     study.cell("m", "dir", 0, {1: [0.8, None], 2: [None, 0.4]}, score="trained", also={RECEIVED: held})
     row = summary(study.load()).iloc[0]
@@ -112,7 +104,6 @@ def test_a_client_that_sat_the_round_out_counts_with_the_model_that_it_holds(mak
 def test_one_seed_has_no_spread_and_no_winner(make_study):
     study = make_study(seeds=[7])
     for label, value in (("a", 0.9), ("b", 0.2)):
-        study.method(label)
         study.cell(label, "dir", 7, {1: [value, value]})
     table = summary(study.load())
     assert table["rank"].tolist() == [1, 2]
@@ -126,7 +117,6 @@ def by_round(results):
 
 def test_the_validated_model_is_the_better_one_on_validation_images_and_the_received_one_of_equals(make_study):
     study = make_study(seeds=[0], score="validated")
-    study.method("m")
     received = {t: [0.1 * t, 0.1 * t] for t in range(5)}
     trained = {t: [0.5 + 0.1 * t, 0.5 + 0.1 * t] for t in range(1, 5)}
     # after round 1 local training helps, after 2 it harms, after 3 both have the same mean, after 4 nobody knows
@@ -140,14 +130,12 @@ def test_the_validated_model_is_the_better_one_on_validation_images_and_the_rece
 
 def test_before_training_the_validated_model_is_the_received_one(make_study):
     study = make_study(seeds=[0], score="validated")
-    study.method("m")
     study.cell("m", "dir", 0, {0: [0.1, 0.3]}, also={ON_VALIDATION[0]: {0: [0.0, 0.0]}})
     assert by_round(study.load()) == pytest.approx({0: 0.2})
 
 
 def test_the_validated_model_is_chosen_cell_by_cell(make_study):
     study = make_study(seeds=[0, 1], score="validated")
-    study.method("m")
     for seed, better in enumerate((0.9, 0.1)):
         also = {RECEIVED: {2: [0.2, 0.2]}, ON_VALIDATION[0]: {2: [0.5]}, ON_VALIDATION[1]: {2: [better]}}
         study.cell("m", "dir", seed, {2: [0.4, 0.4]}, score="trained", also=also)
@@ -156,7 +144,6 @@ def test_the_validated_model_is_chosen_cell_by_cell(make_study):
 
 def test_idle_clients_count_on_validation_images_as_on_test_images(make_study):
     study = make_study(seeds=[0], score="validated")
-    study.method("m")
     # client 1 is idle: with the model that it holds the mean after training is 0.55, without it 0.4 < 0.5
     also = {RECEIVED: {1: [0.1, 0.2]}, ON_VALIDATION[0]: {1: [0.3, 0.7]}, ON_VALIDATION[1]: {1: [0.4, None]}}
     study.cell("m", "dir", 0, {1: [0.6, None]}, score="trained", also=also)
@@ -170,7 +157,6 @@ def test_idle_clients_count_on_validation_images_as_on_test_images(make_study):
 def test_a_cell_without_validation_images_has_no_validated_score(make_study, asked):
     study = make_study(seeds=[0], **asked)
     for label in ("with", "without"):
-        study.method(label)
         also = {ON_VALIDATION[0]: {1: [0.5]}} if label == "with" else {}
         study.cell(label, "dir", 0, {1: [0.5, 0.7]}, also=also)
     table = summary(study.load()).set_index("label")
@@ -180,16 +166,13 @@ def test_a_cell_without_validation_images_has_no_validated_score(make_study, ask
 
 @pytest.mark.parametrize("asked", [{"score": "validated"}, {"at": "validation"}])
 def test_a_study_without_validation_images_has_a_table(make_study, asked):
-    study = make_study(seeds=[0], **asked)
-    study.method("m")
-    study.cell("m", "dir", 0, {1: [0.5, 0.7]})
+    study = make_study(seeds=[0], **asked).cell("m", "dir", 0, {1: [0.5, 0.7]})
     assert summary(study.load())["status"].tolist() == ["unscored"]
 
 
 def validated_rounds(make_study, on_validation, **head):
     """The study of one cell whose clients have 0.1, 0.2, … on test images after rounds 1, 2, …"""
     study = make_study(seeds=[0], at="validation")
-    study.method("m")
     rounds = {t: [t / 10, t / 10] for t in on_validation}
     study.cell("m", "dir", 0, rounds, also={ON_VALIDATION[0]: on_validation}, **head)
     return cell_scores(study.load()).iloc[0]
@@ -212,7 +195,6 @@ def test_an_untrained_study_is_validated_at_round_zero(make_study):
 def test_the_round_is_chosen_by_the_model_that_is_scored(make_study):
     study = make_study(seeds=[0], at="validation")
     for label, point in (("a", "received"), ("b", "trained")):
-        study.method(label)
         chosen = dict(zip(ON_VALIDATION, ({1: [0.9], 2: [0.1]}, {1: [0.1], 2: [0.9]}), strict=True))
         also = {**chosen, RECEIVED: {1: [0.3], 2: [0.4]}, TRAINED: {1: [0.5], 2: [0.6]}}
         study.cell(label, "dir", 0, {}, score=point, also=also)
@@ -221,7 +203,6 @@ def test_the_round_is_chosen_by_the_model_that_is_scored(make_study):
 
 def test_rounds_are_chosen_by_method_and_seed(make_study):
     study = make_study(seeds=[0, 1], at="validation")
-    study.method("m")
     for seed, best in enumerate((1, 3)):
         on_validation = {t: [0.9 if t == best else 0.5] for t in (1, 2, 3)}
         study.cell("m", "dir", seed, {t: [t / 10] for t in (1, 2, 3)}, also={ON_VALIDATION[0]: on_validation})

@@ -3,7 +3,7 @@
 from functools import partial
 
 import pytest
-from toys import make_table
+from toys import make_table, marks, texts
 
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, verdicts
@@ -37,14 +37,12 @@ def attacked(make_study):
 def test_a_column_for_every_attack(attacked):
     numbers, grid = attacks(attacked.load(), {"ranks": True})
     assert [text for text, _ in grid.header[-1]] == ["Clean", "FGSM"]
-    texts = {name: [entry.text for entry in entries] for name, entries in grid.rows}
-    assert texts == {
+    assert texts(grid) == {
         "Plain": ["91.00 ± 1.00", "32.50 ± 2.50"],
         "Hardened": ["80.00 ± 0.00", "65.00 ± 5.00"],
         "Never": ["50.00 ± 0.00", "–"],
     }
-    marks = {name: [entry.raised for entry in entries] for name, entries in grid.rows}
-    assert marks == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
+    assert marks(grid) == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
     assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.91, "fgsm": 0.65})
     assert "FGSM: one step" in grid.caption and "first, second and third" in grid.caption
     assert "first, second and third" not in attacks(attacked.load(), {})[1].caption

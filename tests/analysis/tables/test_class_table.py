@@ -3,13 +3,12 @@
 from functools import partial
 
 import pytest
-from toys import make_table, predictions, write_partition
+from toys import DIVERGED, make_table, predictions, texts, write_partition
 
 from fedgrid.analysis.pages.table_set import write_tables
 
 classes = partial(make_table, "classes")
 
-DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 CAT, CAT_AS_DOG, DOG = (0, 0, 0, 0.75), (0, 0, 1, 0.75), (1, 1, 1, 0.5)
 
 
@@ -20,7 +19,6 @@ def predicted(make_study):
     partition = [(0, "train", 0, None), (0, "test", 1, None)]
     write_partition(study.folder / "dirichlet-1/seed=0.parquet", partition, classes=("cat", "dog", "eel"))
     for label in ("one", "two", "bad", "bare"):
-        study.method(label)
         for seed in (0, 1):
             diverged = DIVERGED if label == "bad" and seed else {}
             study.cell(label, "dir", seed, {2: [0.5, 0.7]}, **diverged)
@@ -28,10 +26,6 @@ def predicted(make_study):
                 rows = [CAT, CAT, CAT, CAT_AS_DOG, DOG] if not seed else [CAT, CAT_AS_DOG]
                 study.keep("predictions", predictions([("received", *row) for row in rows]))
     return study
-
-
-def texts(grid):
-    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
 
 
 def test_classes_and_errors_over_seeds(predicted):
@@ -68,7 +62,6 @@ def test_classes_and_errors_over_seeds(predicted):
 
 def test_data_sets_have_classes_of_their_own(make_study):
     study = make_study(seeds=[0], data={"digits": "Digits", "pets": "Pets"})
-    study.method("m")
     for data, names in (("digits", ["0", "1"]), ("pets", ["cat", "1"])):
         study.cell("m", "dir", 0, {2: [0.5, 0.7]}, data=data)
         study.keep("predictions", predictions([("received", *row) for row in (CAT, DOG)]))

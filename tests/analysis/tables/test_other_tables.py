@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from toys import make_table
+from toys import make_table, texts
 
 from fedgrid.analysis.pages.table_set import shown_tables, write_tables
 from fedgrid.analysis.tables.bytes import parameter_counts
@@ -17,10 +17,6 @@ phases = partial(make_table, "phases")
 settings = partial(make_table, "settings")
 rounds = partial(make_table, "rounds")
 traffic = partial(make_table, "bytes")
-
-
-def texts(grid):
-    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
 
 
 def seconds(train, evaluate, **named):
@@ -94,9 +90,7 @@ def test_bytes_beside_a_formula(make_study):
 
 
 def test_a_formula_needs_the_sizes_of_its_cell(make_study):
-    study = make_study(seeds=[0])
-    study.method("fedavg")
-    study.cell("fedavg", "dir", 0, {1: [0.5]})
+    study = make_study(seeds=[0]).cell("fedavg", "dir", 0, {1: [0.5]})
     _, grid = traffic(study.load(), {"formula": {"fedavg": "theta"}})
     assert texts(grid)["fedavg"] == ["1.0", "3.0", "4.0", "–", "theta"]
 
@@ -162,9 +156,7 @@ def test_a_second_table_of_a_kind_has_a_number(make_study):
         ({"show": asked}, ["accuracy", "rounds", "accuracy-2", "accuracy-3"]),
         ({}, ["accuracy", "costs"]),
     ):
-        study = make_study(seeds=[0], **show)
-        study.method("m")
-        study.cell("m", "dir", 0, {1: [0.5]})
+        study = make_study(seeds=[0], **show).cell("m", "dir", 0, {1: [0.5]})
         assert list(shown_tables(study.load())) == names
 
 

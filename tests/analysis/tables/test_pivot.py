@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 import pytest
-from toys import make_table
+from toys import make_table, marks, texts
 
 from fedgrid.analysis.tables.common.grid import markdown
 from fedgrid.analysis.tables.common.pivot import pivot
@@ -27,14 +27,6 @@ Digits, homogeneous, 2 clients, Acc. (%) | Digits, homogeneous, 2 clients, Std. 
 """
 
 
-def rows(grid):
-    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
-
-
-def marks(grid):
-    return {name: [entry.raised for entry in entries] for name, entries in grid.rows}
-
-
 def test_golden_table(common_toy):
     _, grid = accuracy(common_toy.load(), EVERYTHING)
     assert markdown(grid).split("\n\n", 1)[1] == GOLDEN
@@ -48,7 +40,7 @@ def test_golden_table(common_toy):
 def test_accuracy_alone_has_no_level_of_numbers(common_toy):
     _, grid = accuracy(common_toy.load(), {})
     assert [len(level) for level in grid.header] == [1, 2]
-    assert rows(grid)["Local"] == ["55.50 ± 0.50", "–"] and marks(grid)["Local"] == ["", ""]
+    assert texts(grid)["Local"] == ["55.50 ± 0.50", "–"] and marks(grid)["Local"] == ["", ""]
     assert "‡" not in grid.caption and "Std. over" not in grid.caption and "Averaged" not in grid.caption
 
 
@@ -64,7 +56,6 @@ def test_csv_has_the_row_averaged_behind_the_entries(common_toy):
 def test_ties_share_a_rank_from_either_end(make_study):
     study = make_study(seeds=[0])
     for label, values in (("a", [0.4, 0.6]), ("b", [0.3, 0.7]), ("c", [0.3, 0.5]), ("d", [0.6, 0.4])):
-        study.method(label)
         study.cell(label, "dir", 0, {1: values})
     _, grid = accuracy(study.load(), {"std": True, "ranks": True})
     assert marks(grid) == {"a": ["*", "*"], "b": ["*", ""], "c": ["", "*"], "d": ["*", "*"]}
@@ -80,18 +71,17 @@ def test_one_row_and_one_column(make_study):
     study.method("m", title="M")
     study.cell("m", "dir", 0, {1: [0.2, 0.4]})
     _, grid = accuracy(study.load(), EVERYTHING | {"delta": "M"})
-    assert rows(grid) == {"M": ["30.00 (+0.00)", "10.00"], "Averaged": ["30.00", "10.00"]}
+    assert texts(grid) == {"M": ["30.00 (+0.00)", "10.00"], "Averaged": ["30.00", "10.00"]}
 
 
 def test_what_is_unavailable_is_a_dash_with_its_reason(make_study):
     study = make_study(seeds=[0, 1], data={"digits": "Digits", "net": "DomainNet"})
     for label in "ab":
-        study.method(label)
         for seed in (0, 1):
             study.cell(label, "dir", seed, {1: [0.5, 0.5]})
             study.without(label, "dir", seed, "DomainNet is not at hand: see docs/data.md.", data="net")
     table, grid = accuracy(study.load(), EVERYTHING | {"delta": "a", "domains": True})
-    assert rows(grid)["b"][2:] == ["–", "–"] and rows(grid)["Averaged"][2:] == ["–", "–"]
+    assert texts(grid)["b"][2:] == ["–", "–"] and texts(grid)["Averaged"][2:] == ["–", "–"]
     assert marks(grid)["a"][2:] == marks(grid)["b"][2:] == ["a", ""]
     assert grid.notes == ["unavailable: DomainNet is not at hand: see docs/data.md."]
     assert table.loc[table["data"] == "net", "seeds_failed"].tolist()[:2] == [0, 0]
@@ -120,7 +110,7 @@ def test_a_column_is_a_domain_and_avg_is_their_mean(make_study):
     assert std["x"] == pytest.approx(0.1) and std["y"] == 0  # 0.32, 0.52, 0.9 with the other seed
     assert std["avg"] == pytest.approx(((0.56 / 9) ** 0.5 + (0.5208 / 9) ** 0.5) / 2)
     assert means.loc[("mine", "hom", ""), "accuracy"] == pytest.approx(0.55)
-    assert rows(grid)["Mine"][:6:2] == ["41.00 ± 1.41", "90.00 ± 0.00", "65.50 ± 0.71 (+10.00)"]
+    assert texts(grid)["Mine"][:6:2] == ["41.00 ± 1.41", "90.00 ± 0.00", "65.50 ± 0.71 (+10.00)"]
     assert [text for text, _ in grid.header[2]] == ["x", "y", "Avg.", ""]
     assert [span for _, span in grid.header[1]] == [6, 2]
     assert "Avg.: the mean over domains" in grid.caption

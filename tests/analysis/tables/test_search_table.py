@@ -28,7 +28,6 @@ def one_search(*scores, chosen=1, tied=(), column="dir", points=POINTS):
 def results(make_study):
     """A row with a search in both of its columns."""
     study = make_study(seeds=[0])
-    study.method("some")
     for column in ("dir", "hom"):
         study.cell("some", column, 0, {1: [0.5]})
     loaded = study.load()
