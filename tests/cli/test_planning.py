@@ -13,7 +13,6 @@ import pytest
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.api import planning
-from fedgrid.cli.phrases import estimate
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
@@ -37,6 +36,7 @@ from fedgrid.grid.costs.needs import START
 from fedgrid.grid.costs.spread import COUNTED, MEASURED, Spread, spread_of
 from fedgrid.jobs import calibration
 from fedgrid.partition.base import Expected
+from fedgrid.quantities import estimate
 
 CORES = 4
 EXPERIMENTS = """

@@ -13,7 +13,6 @@ import yaml
 
 from fedgrid import shipped
 from fedgrid.cli.parsing import command, option, path
-from fedgrid.cli.phrases import counted
 from fedgrid.components import describe, parse_setting
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError, nearest, say_notice
@@ -26,6 +25,7 @@ from fedgrid.grid.study.method_lists import ALL
 from fedgrid.grid.study.sections import Origin, Section
 from fedgrid.jobs import machine
 from fedgrid.loading import locate, names
+from fedgrid.quantities import counted
 from fedgrid.settings import Training
 
 ALWAYS = {

@@ -8,9 +8,10 @@ from shlex import quote
 
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
-from fedgrid.cli.phrases import counted, module_names
+from fedgrid.cli.phrases import module_names
 from fedgrid.errors import UserError, say, say_notice
 from fedgrid.files import check_writable
+from fedgrid.quantities import counted
 
 TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
 

@@ -1,4 +1,4 @@
-"""What several commands print alike: numbers with their nouns, durations, searches, results under other code."""
+"""What several commands print alike: searches, results under other code, names of files and modules."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,29 +8,7 @@ from fedgrid.api.study_file import DEFAULT
 from fedgrid.grid.earlier.other_code import edited_modules, waiting_under_other_code
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.ledger import ENGINE
-
-
-def counted(number: int, singular: str) -> str:
-    """A number with its noun: "1 cell", "1,200 cells"."""
-    return f"{number:,} {singular}{'' if number == 1 else 's'}"
-
-
-def estimate(seconds: float) -> str:
-    """An estimated time in its largest unit: "3.4 h", "12 h", "25 min", "8 s"."""
-    if seconds >= 3600:
-        return f"{seconds / 3600:.1f} h" if seconds < 9.5 * 3600 else f"{seconds / 3600:,.0f} h"
-    if seconds >= 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds:.0f} s" if seconds >= 1 or not seconds else "1 s"
-
-
-def duration(seconds: float) -> str:
-    """A time in its two largest units: "2 h 5 min", "3 min 10 s", "8 s"."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+from fedgrid.quantities import counted
 
 
 def path_in_study(file: Path) -> tuple[str, str]:

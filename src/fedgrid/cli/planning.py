@@ -8,7 +8,7 @@ from typing import Any
 
 from fedgrid.api.planning import Outlook, outlook, unavailable
 from fedgrid.cli.parsing import STUDIES, command, option
-from fedgrid.cli.phrases import counted, estimate, other_code_lines, search_lines
+from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import say_notice
 from fedgrid.grid.costs.needs import Needs
 from fedgrid.grid.costs.spread import spread_of
@@ -16,6 +16,7 @@ from fedgrid.grid.earlier.other_rounds import other_rounds_sentences
 from fedgrid.grid.plan.left_out import left_out_sentences
 from fedgrid.grid.plan.planned_study import Experiment
 from fedgrid.jobs import originals
+from fedgrid.quantities import counted, estimate
 from fedgrid.run.notices import missing_artifact_notices, missing_gpus
 
 HEADS = ("cells", "cached", "no data", "about", "MB memory", "MB disk")

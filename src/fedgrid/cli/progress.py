@@ -11,13 +11,14 @@ from fedgrid.api.explanation import explain as explained
 from fedgrid.api.finding import file_of_key, the_cell
 from fedgrid.api.study_file import studies_here
 from fedgrid.cli.parsing import CHOICE, STUDY, command, flag, option, path, study_of
-from fedgrid.cli.phrases import duration, other_code_lines, search_lines
+from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.quantities import duration
 from fedgrid.run import cell_states
 from fedgrid.run.cell_states import MARKS, State
 from fedgrid.run.lock import StoreLock

@@ -5,8 +5,8 @@ import sys
 
 from fedgrid.api import pruning
 from fedgrid.cli.parsing import RESULTS, STUDIES, command, flag, option, path
-from fedgrid.cli.phrases import counted
 from fedgrid.errors import UserError, say
+from fedgrid.quantities import counted
 
 
 @command(

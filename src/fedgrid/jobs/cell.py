@@ -232,7 +232,7 @@ def run(file: Path, key: str, out: Path | None) -> int:
     cell = planned.study.known[key]
     status = Status(cell.status, cell.row.training.rounds)
     try:
-        with noted(status):
+        with noted(status, [cell.row.component.reference, cell.model.reference]):
             remark = _obtain_results(cell, planned, status, out)
     except (UserError, OSError) as error:
         return 2 if out else complain(error)

@@ -5,16 +5,19 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+import fedgrid
 from fedgrid.command import output_of
 from fedgrid.errors import Damaged, UserError, sentence
 from fedgrid.files import write_text
 from fedgrid.jobs.machine import peak_memory
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals
+from fedgrid.loading import CODE, copy_of
 
 TIME_LIMIT = "time limit"
 "Reason of a SIGTERM: the time limit of the allocation."
@@ -24,6 +27,8 @@ take."""
 TIME_LEFT = re.compile(r"(\d+):(\d\d)")
 OUT_OF_MEMORY = ("out of memory", "allocate memory")
 "Parts of the errors that torch raises for lack of memory."
+PACKAGE, INSTALLED = Path(fedgrid.__file__).resolve().parent, "site-packages"
+"What is no user's own file, though a folder of theirs may hold it: fedgrid, and the libraries of an environment."
 STATUS_FILE_BYTES = 2048
 "Smallest size of a status file, so that on a full disk how a cell ends still finds room in it."
 
@@ -35,6 +40,8 @@ class Note:
     state: str = ""
     "running, failed or interrupted."
     reason: str = ""
+    frames: tuple[str, ...] = ()
+    "Where in the user's own files it failed, the call before that; see `own_frames`."
     round: int = 0
     rounds: int = 0
     seconds: float = 0.0
@@ -54,7 +61,8 @@ class Note:
         content = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError(f"{file} holds no note")
-        return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})
+        known = {field.name: content[field.name] for field in fields(cls) if field.name in content}
+        return cls(**known | {"frames": tuple(known.get("frames", ()))})
 
     @classmethod
     def read_if_possible(cls, file: Path) -> "Note":
@@ -85,8 +93,9 @@ class Status:
         elif time.monotonic() - self.written >= 1:
             self._write_if_possible("running")
 
-    def failed(self, reason: str) -> None:
-        """Records why there are no results."""
+    def failed(self, reason: str, frames: Sequence[str] = ()) -> None:
+        """Records why there are no results, and where in the user's own files that was."""
+        self.note = replace(self.note, frames=tuple(frames))
         self._write_if_possible("failed", reason)
 
     def interrupted(self, reason: str = "") -> None:
@@ -117,10 +126,13 @@ class Status:
 
 
 @contextmanager
-def noted(status: Status) -> Iterator[None]:
-    """Within it a cell is worked on; notes that it has results, or why it has none, and raises that again."""
+def noted(status: Status, references: Sequence[str] = ()) -> Iterator[None]:
+    """Within it a cell is worked on; notes that it has results, or why it has none, and raises that again.
+
+    `references` are those of its components: names, or paths of the user's own files.
+    """
     try:
-        with _failures_noted(status):
+        with _failures_noted(status, references):
             yield
     except INTERRUPTIONS:
         status.interrupted(termination_reason())
@@ -129,7 +141,7 @@ def noted(status: Status) -> Iterator[None]:
 
 
 @contextmanager
-def _failures_noted(status: Status) -> Iterator[None]:
+def _failures_noted(status: Status, references: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except (UserError, OSError) as error:
@@ -139,8 +151,26 @@ def _failures_noted(status: Status) -> Iterator[None]:
         raise final from error
     except Exception as error:
         ignore_signals()
-        status.failed(f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
+        memory = "out of memory: " if _of_memory(error) else ""
+        status.failed(f"{memory}{type(error).__name__}: {error}", own_frames(error, references))
         raise
+
+
+def own_frames(error: BaseException, references: Iterable[str]) -> list[str]:
+    """The lines of the user's own files that led to an error, the first call first, each with the path of its file.
+
+    `references` name these files; a run trains with a copy of them (`fedgrid.loading.copy_of`).
+    """
+    folders = {Path(reference).parent for reference in references if reference.endswith(".py")}
+    code = os.environ.get(CODE)
+    copies = {(copy_of(folder, Path(code)) if code else folder).resolve(): folder for folder in folders}
+    frames = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename).resolve()
+        for copy, folder in copies.items():
+            if file.is_relative_to(copy) and not (file.is_relative_to(PACKAGE) or INSTALLED in file.parts):
+                frames.append(f"{folder / file.relative_to(copy)}:{frame.lineno}, in {frame.name}: {frame.line}")
+    return frames
 
 
 def _of_memory(error: Exception) -> bool:

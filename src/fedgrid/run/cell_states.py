@@ -3,7 +3,7 @@
 import functools
 import socket
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
@@ -25,11 +25,15 @@ DIRECT = "run-"
 
 @dataclass(frozen=True)
 class State:
-    """A key of `MARKS`, a remark, and for a running cell the share of its rounds that is done."""
+    """A key of `MARKS` and a remark.
+
+    For a running cell, the share of its rounds that is done; for one that failed, where in the user's own files.
+    """
 
     name: str
     remark: str = ""
     share: float = 0.0
+    frames: tuple[str, ...] = ()
 
 
 def read(study: Study) -> dict[str, State]:
@@ -67,7 +71,7 @@ def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | Non
         return State("running", f"round {noted.round} of {noted.rounds}", noted.round / max(1, noted.rounds))
     if run and noted.time < run.began:
         return State("queued")
-    return State("failed", _why(noted))
+    return State("failed", failure(noted), frames=noted.frames)
 
 
 def _numbers_in_queue() -> Set[str] | None:
@@ -84,7 +88,7 @@ def _lives(noted: Note, in_queue: Callable[[], Set[str] | None]) -> bool:
     return lives(noted.pid)
 
 
-def _why(noted: Note) -> str:
+def failure(noted: Note) -> str:
     """Why a cell has no results: as its process noted or, if that was killed, the most likely reason."""
     if noted.state == "failed":
         return noted.reason
@@ -98,10 +102,18 @@ def _why(noted: Note) -> str:
 
 
 def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
-    """A line for each cell that failed or diverged."""
-    cells = [(states_by_key[key], cell.description, key[:8]) for key, cell in study.by_key.items()]
-    bad = [cell for cell in cells if cell[0].name in ("failed", "diverged")]
-    return [f"{MARKS[state.name]} {text}: {state.remark} (fedgrid logs {key})" for state, text, key in bad]
+    """What failed or diverged and why, a line for the cells of an entry that share the reason; then where that was."""
+    alike: dict[tuple[tuple[str, str, str], State], list[Cell]] = {}
+    for key, cell in study.by_key.items():
+        if (state := states_by_key[key]).name in ("failed", "diverged"):
+            alike.setdefault((cell.table_position[:3], replace(state, share=0.0)), []).append(cell)
+    lines = []
+    for (_, state), cells in alike.items():
+        more = "".join(f", {cell.seed}" for cell in cells[1:])
+        what = cells[0].description.replace(", seed ", ", seeds ") if more else cells[0].description
+        lines.append(f"{MARKS[state.name]} {what}{more}: {state.remark} (fedgrid logs {cells[0].key[:8]})")
+        lines += [f"    {frame}" for frame in state.frames]
+    return lines
 
 
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:

@@ -23,7 +23,7 @@ from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Search
 from fedgrid.jobs import gpus, originals, warm
 from fedgrid.loading import CODE
-from fedgrid.run import cell_states, notices, packs, slurm
+from fedgrid.run import cell_states, notices, packs, run_log, slurm, snakemake_adapter
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 from fedgrid.settings import ARTIFACTS, ROWS
@@ -234,6 +234,7 @@ class Invocation:
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             say_notice(f"{where}, so cells are computed on CPUs")
+        run_log.begin(self.study, self.plan.packs)
         # a cell without a measured precedent may be short
         expected = (measured.cost(cell) for cell in waiting)
         if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):
@@ -247,6 +248,9 @@ class Invocation:
         A run that did not fail is not `complete` where its user asked for some of the study's files alone.
         """
         self.worker.stop()
+        if run_log.current:
+            snakemake_adapter.wait_until_told()
+            run_log.current.close()
         page = self.study.folder / "report.html"
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")

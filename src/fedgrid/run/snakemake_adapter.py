@@ -4,7 +4,9 @@ Every use is optional. Where this Snakemake lacks the attribute, or has one of a
 says what the user loses, and the run goes on without it. tests/run/test_snakemake_adapter.py covers each case.
 """
 
+import logging
 import sys
+import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -19,6 +21,10 @@ REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
 "A file with some of these keys is taken for a study where its name does not tell."
 SLURM = "snakemake_executor_plugin_slurm"
 "The package of the executor that submits to SLURM."
+TOLD = "told"
+"Attribute of a log's record: an event that is set once all records before it have been handled."
+PATIENCE = 5.0
+"Seconds that a run waits at its end for its own messages."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -115,6 +121,13 @@ def follow_jobs_without_accounting(workflow: Any) -> None:
         sys.exit(complain(UserError(f"SLURM has no accounting here ({failure}), and {sentence}")))
     if _replace(workflow, "executor_settings.status_command", str, "squeue", loss):
         say_notice(f"SLURM has no accounting here ({failure}), so squeue is asked how jobs end")
+
+
+def wait_until_told() -> None:
+    """Waits until what jobs did so far has been told, which happens in another thread."""
+    told = threading.Event()
+    logging.getLogger("snakemake.logging").info("", extra={TOLD: told})
+    told.wait(PATIENCE)
 
 
 def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from fedgrid.analysis.figures.common.style import Drawn, Undrawn, columns_of_panels
 from fedgrid.analysis.figures.partition import DISC, TRAIN, area_of_an_image, draw_field, label_axes
 from fedgrid.analysis.kinds import FigureOptions
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
+from fedgrid.quantities import counted
 
 PANEL = (3.6, 3.2)
 """Width and height of a panel in inches."""

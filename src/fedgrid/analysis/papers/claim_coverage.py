@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from fedgrid.analysis.papers.claim_scores import Measured, column_names
-from fedgrid.analysis.prose.phrases import counted
 from fedgrid.grid.study.claim import ALL, OTHERS, Claim
+from fedgrid.quantities import counted
 
 
 def missing_named(measured: Measured, claim: Claim) -> list[str]:

@@ -9,12 +9,13 @@ from fedgrid.analysis.papers.claim_coverage import decided_without, missing_name
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
 from fedgrid.analysis.papers.rules import BEST, CHANGE_RULES, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.phrases import counted, decimals, listing
+from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.common.grid import Entry, Grid
 from fedgrid.analysis.tables.common.pivot import column_name
 from fedgrid.grid.study.claim import ALL, OTHERS, Claim
+from fedgrid.quantities import counted
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
 PROSE = "no rule can check this sentence"

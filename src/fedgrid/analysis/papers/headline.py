@@ -7,10 +7,11 @@ from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import by_pairs, text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
 from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, outcomes
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import WAITING
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.study.model import FULL
+from fedgrid.quantities import counted
 
 
 def headline(overviews: Sequence[Overview], papers: Mapping[str, Any]) -> dict[str, str]:

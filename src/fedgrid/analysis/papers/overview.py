@@ -11,10 +11,10 @@ from fedgrid.analysis.papers.agreement import Agreement, agreement, averaged
 from fedgrid.analysis.papers.claims import Verdict, verdicts
 from fedgrid.analysis.papers.published import join_printed_numbers
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.phrases import counted
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Cell
+from fedgrid.quantities import counted
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
 AGREED = ["metric", "rows", "tau", "between_seeds"]

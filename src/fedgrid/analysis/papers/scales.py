@@ -6,10 +6,11 @@ import pandas as pd
 
 from fedgrid.analysis.papers import measured
 from fedgrid.analysis.papers.published import column_of, heads, join_printed_numbers, ordered, our_number
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.differences import compare_settings
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.common.grid import Entry, Grid
+from fedgrid.quantities import counted
 
 ACCURACY = "accuracy"
 NAMED_ELSEWHERE = ("data", "heterogeneity")

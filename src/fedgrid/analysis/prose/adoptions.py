@@ -3,9 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell, checked_on
 from fedgrid.analysis.scores.results import Results
+from fedgrid.quantities import counted
 
 
 @dataclass(frozen=True, order=True)

@@ -4,9 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.prose.phrases import counted, listing, percent, signed
+from fedgrid.analysis.prose.phrases import listing, percent, signed
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
 from fedgrid.analysis.scores.results import COLUMN, Results
+from fedgrid.quantities import counted
 
 BASELINES = ("local", "fedavg")
 """Methods that every sentence quotes: training alone, and one model for all."""

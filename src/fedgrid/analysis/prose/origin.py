@@ -6,11 +6,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from fedgrid.analysis.prose.adoptions import adopted, groups
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import by_environment
 from fedgrid.analysis.scores.results import Results
 from fedgrid.grid.study.model import FULL
+from fedgrid.quantities import counted
 
 LIBRARIES = ("torch", "numpy")
 HARDWARE = {"processor": "cpu", "device": "device", "earlier attempts": "before"}

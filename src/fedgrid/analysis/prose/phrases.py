@@ -30,11 +30,6 @@ def decimals(value: float, signed: bool = False) -> str:
     return f"{round(value, 2) + 0.0:{'+' if signed else ''}.2f}".replace("-", "−")  # + 0.0: there is no −0.00
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun: "1 seed", "3 seeds"."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 

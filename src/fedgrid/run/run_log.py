@@ -1,0 +1,169 @@
+"""What a run of the workflow tells while it is going, in the words of its study: a line for each cell that ends."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+from fedgrid.errors import say
+from fedgrid.grid.costs.measured import cost
+from fedgrid.grid.plan.cell_metadata import read_results
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs.status import Note
+from fedgrid.quantities import counted, duration
+from fedgrid.run.cell_states import MARKS, failure
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+LAST_LINES = 10
+"Of a job's log that are shown where the job failed and nothing says why."
+BAR = "{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} cells  {elapsed}{postfix}"
+
+
+@dataclass
+class RunLog:
+    """The run of a study; `packs` has keys of cells by the name of the pack that they share a job in."""
+
+    study: Study
+    packs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+
+    def __post_init__(self) -> None:
+        waiting = {key: cell for key, cell in self.study.by_key.items() if cell.waiting}
+        known = {key: measured.seconds for key, cell in waiting.items() if (measured := cost(cell))}
+        usual = mean(known.values()) if known else 1.0
+        self.work = {key: known.get(key, usual) for key in waiting}
+        "What each cell of this run is estimated to take, in seconds; all the same where nothing is known."
+        self.ended: set[str] = set()
+        self.began: float | None = None
+        "When the first of them began, in seconds of a clock that never goes back."
+        self.jobs: dict[int, tuple[str, Mapping[str, Any]]] = {}
+        "By Snakemake's number: the rule and its wildcards."
+        self.bar: tqdm[NoReturn] | None = None
+        cached = len(self.study.by_key) - len(waiting)
+        if waiting:
+            self._tell(f"{self.study.folder.name}: {counted(len(waiting), 'cell')} to run, {cached:,} cached")
+            self._draw()
+
+    def start(self, job: int, rule: str, wildcards: Mapping[str, Any]) -> None:
+        """A job begins."""
+        self.jobs[job] = rule, wildcards
+        if self.began is None and self._cells(job):
+            self.began = time.monotonic()
+        if rule in ("data", "features"):
+            self._tell(f"preparing {self.study.datasets[wildcards['key']].title}")
+
+    def finish(self, job: int) -> None:
+        """A job has made its files."""
+        for cell in self._cells(job):
+            self._end(cell, MARKS["done"], _result(cell))
+
+    def fail(self, job: int) -> bool:
+        """A job has failed; whether the log says why, so that Snakemake need not."""
+        rule, wildcards = self.jobs.get(job, ("", {}))
+        for cell in (cells := self._cells(job)):
+            if not cell.done:
+                self._end(cell, MARKS["failed"], _failure(cell))
+        if not cells:
+            made_for = ", ".join(map(str, wildcards.values()))
+            self._tell(f"{MARKS['failed']} {rule} ({made_for}) failed; what it said stands above")
+        return rule != ""
+
+    def close(self) -> None:
+        """The run is over."""
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+    def _cells(self, job: int) -> list[Cell]:
+        """The cells that a job computes."""
+        rule, wildcards = self.jobs.get(job, ("", {}))
+        if not rule.startswith(("train", "pack")):
+            return []
+        keys = self.packs[wildcards["key"]] if rule == "pack" else [wildcards["key"]]
+        return [self.study.known[key] for key in keys]
+
+    def _end(self, cell: Cell, mark: str, how: str) -> None:
+        self.work.setdefault(cell.key, 1.0)  # of a search that the run itself came to
+        self.ended.add(cell.key)
+        self._tell(f"{mark} {len(self.ended)}/{len(self.work)}  {_words(cell)}: {how}{self._time_left()}")
+        self._draw()
+
+    def _time_left(self) -> str:
+        """The end of a line: how long the other cells will take, from the time that those before them took."""
+        ended = sum(self.work[key] for key in self.ended)
+        rest = sum(self.work.values()) - ended
+        if not rest or self.began is None:
+            return ""
+        return f"; about {duration((time.monotonic() - self.began) * rest / ended)} left"
+
+    def _tell(self, line: str) -> None:
+        if self.bar is not None:
+            self.bar.write(line, file=self.stream)
+        else:
+            say(line, self.stream)
+
+    def _draw(self) -> None:
+        """Moves the bar, which a terminal has."""
+        if not self.stream.isatty():
+            return
+        if self.bar is None:
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=len(self.work), file=self.stream, bar_format=BAR, dynamic_ncols=True)
+        self.bar.total = len(self.work)
+        self.bar.update(len(self.ended) - self.bar.n)
+        self.bar.refresh()
+
+
+heard = False
+"Whether Snakemake hands its events over: its profile has ``logger: fedgrid``."
+current: RunLog | None = None
+"That of the run of this process, once it has begun."
+
+
+def begin(study: Study, packs: Mapping[str, Sequence[str]]) -> None:
+    """The run of a study begins in this process; see `RunLog`."""
+    global current
+    current = RunLog(study, packs) if heard else None
+
+
+def _words(cell: Cell) -> str:
+    """The cell in the words of its table."""
+    partition = cell.partition
+    return f"{cell.row.title}, {partition.data.title}, {partition.description}, seed {cell.seed}"
+
+
+def _result(cell: Cell) -> str:
+    """How a cell ended: the mean accuracy over clients of its last round, and its seconds."""
+    table, metadata = read_results(cell.file)
+    if metadata.status != "ok":
+        return f"{metadata.status}, {metadata.reason}"
+    seconds = duration(metadata.costs.seconds.total)
+    point = metadata.score if cell.row.score == "paper" else cell.row.score
+    rows = table.to_pandas()
+    scores = rows[rows["metric"] == f"accuracy_{point}"]
+    if scores.empty:
+        return seconds
+    last = scores[scores["round"] == scores["round"].max()]["value"]
+    return f"{100 * last.mean():.2f} % in {seconds}"
+
+
+def _failure(cell: Cell) -> str:
+    """Why a cell has no results: as its process noted, else the end of its log."""
+    try:
+        return failure(Note.read(cell.status))
+    except (FileNotFoundError, ValueError):
+        return f"its process ended early; the end of {cell.log}:\n{_tail(cell.log)}"
+
+
+def _tail(log: Path) -> str:
+    try:
+        return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+    except OSError:
+        return "(there is none)"

@@ -1,0 +1,138 @@
+"""What a run tells while it is going: Snakemake's events in the words of the study."""
+
+import io
+import json
+import logging
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+from studies import prepared, study_of, trained
+
+from fedgrid.jobs.status import own_frames
+from fedgrid.run import run_log
+from fedgrid.run.snakemake_adapter import TOLD
+from snakemake_logger_plugin_fedgrid import LogHandler
+
+SETTINGS = {"verbose": False, "dryrun": False, "printshellcmds": False, "debug_dag": False, "quiet": {"rules"}}
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Of four cells, the first of which has results."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_log, "heard", False)
+    monkeypatch.setattr(run_log, "current", None)
+    return prepared(study_of())
+
+
+@pytest.fixture
+def told(study, capsys):
+    """A run of the study, by events; gives the lines that it has told since the last call."""
+    handler = LogHandler(SimpleNamespace(**SETTINGS, nocolor=True, stdout=False, show_failed_logs=False), None)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    run_log.begin(study, {"ab" * 8: [cell.key for cell in study.cells[2:]]})
+
+    def tell(message="", level=logging.INFO, **event):
+        record = logging.LogRecord("snakemake.logging", level, "", 0, message, (), None)
+        vars(record).update(event)
+        handler.emit(record)
+        return capsys.readouterr().err.splitlines()
+
+    return tell
+
+
+def job(number, cell):
+    """The event of a cell's job that begins."""
+    return {"event": LogEvent.JOB_INFO, "jobid": number, "rule_name": "train", "wildcards": {"key": cell.key}}
+
+
+def test_a_cell_that_ends_is_a_line_with_its_score_and_the_time_left(study, told):
+    cell = study.cells[0]
+    assert told() == ["s: 4 cells to run, 0 cached"]
+    assert told(**job(1, cell)) == []
+    trained(cell, study)
+    (line,) = told(event=LogEvent.JOB_FINISHED, job_id=1)
+    assert line.startswith("✓ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 0: ")
+    assert " % in " in line and line.endswith(" left")
+
+
+def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
+    cell = study.cells[1]
+    told(**job(1, cell))
+    cell.status.parent.mkdir(parents=True)
+    cell.status.write_text(json.dumps({"state": "failed", "reason": "KeyError: 'x'"}))
+    assert told("RuleException:\nCalledProcessError in file", logging.ERROR, event=LogEvent.ERROR)[1:] == []
+    (line,) = told("Error in rule train", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=1)
+    assert line.startswith("✗ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 1: KeyError: 'x'; about ")
+
+
+def test_a_process_that_could_not_say_why_is_known_by_its_log(study, told):
+    cell = study.cells[1]
+    told(**job(1, cell))
+    cell.log.parent.mkdir(parents=True)
+    cell.log.write_text("\n".join(map(str, range(30))))
+    lines = told("Error in rule train", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=1)
+    assert lines[0].endswith(f"its process ended early; the end of {cell.log}:")
+    assert lines[1:-1] == [str(number) for number in range(20, 29)]
+
+
+def test_the_cells_of_a_pack_are_told_one_by_one(study, told):
+    told(event=LogEvent.JOB_INFO, jobid=3, rule_name="pack", wildcards={"key": "ab" * 8})
+    trained(study.cells[2], study)
+    lines = told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3)
+    assert [line.partition(":")[0] for line in lines if line[0] in "✓✗"] == [
+        "✗ 1/4  FedAvg, digits, Dirichlet β=0.5, 4 clients, seed 1"
+    ]
+
+
+def test_other_jobs_that_fail_are_named_by_their_rule(told):
+    told(event=LogEvent.JOB_INFO, jobid=3, rule_name="partition", wildcards={"key": "ab", "seed": 0})
+    told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3)
+    assert told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3) == [
+        "✗ partition (ab, 0) failed; what it said stands above"
+    ]
+
+
+def test_warnings_and_unknown_errors_are_printed_and_the_rest_is_for_snakemakes_log(told):
+    assert told("Select jobs to execute...")[1:] == []
+    assert told("3 of 9 steps (33%) done", event=LogEvent.PROGRESS) == []
+    assert told("the disk is slow", logging.WARNING) == ["the disk is slow"]
+    assert told("MissingOutputException", logging.ERROR, event=LogEvent.ERROR) == ["MissingOutputException"]
+
+
+def test_who_waits_for_earlier_messages_is_told(told):
+    event = threading.Event()
+    told("", **{TOLD: event})
+    assert event.is_set()
+
+
+@pytest.mark.parametrize("asked", [{"verbose": True}, {"dryrun": True}, {"quiet": {"all"}}, {"printshellcmds": True}])
+def test_snakemakes_own_words_on_request(study, asked, capsys):
+    handler = LogHandler(SimpleNamespace(**SETTINGS | asked, nocolor=True, stdout=False), None)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    run_log.begin(study, {})
+    assert run_log.current is None and not handler.has_filter
+    handler.emit(logging.LogRecord("snakemake.logging", logging.INFO, "", 0, "Select jobs to execute...", (), None))
+    assert capsys.readouterr().err == "Select jobs to execute...\n"
+
+
+def test_a_terminal_has_a_bar_below_the_lines(study):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    log = run_log.RunLog(study, stream=terminal)
+    log.close()
+    assert "0/4 cells" in terminal.getvalue()
+
+
+def test_frames_are_those_of_the_users_own_file_by_its_own_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import json\n\ndef load():\n    json.loads('{')\n")
+    scope = {}
+    exec(compile(Path("mine.py").read_text(), str(tmp_path / "mine.py"), "exec"), scope)
+    with pytest.raises(ValueError) as caught:
+        scope["load"]()
+    assert own_frames(caught.value, ["mine.py", "cnn"]) == ["mine.py:4, in load: json.loads('{')"]
+    assert own_frames(caught.value, ["cnn"]) == []
