@@ -259,8 +259,10 @@ def limit_problem(limits: Mapping[str, Any], value: Any) -> str:
         return f"is too long: {len(value):,} characters, at most {limits['longest']:,}"
     if "pattern" in limits and not re.fullmatch(limits["pattern"], str(value)):
         return f"{str(value)[:40]!r} must be {limits['form']}"
-    if limits.get("unique") and len({*map(repr, value)}) < len(value):
-        return f"duplicate entry in {value!r}"
+    if limits.get("unique") and (
+        twice := [entry for i, entry in enumerate(value) if repr(entry) in map(repr, value[:i])]
+    ):
+        return f"{twice[0]!r} is in the list twice"
     if value is None or isinstance(value, str):
         return ""
     if "low" in limits and value < limits["low"]:

@@ -28,6 +28,9 @@ CODE = "FEDGRID_CODE"
 "Environment variable: the folder in which a run keeps the code that it began with, see `fedgrid.run.pin`."
 KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
 
+OWN = {"data": "; pictures of your own are {name: folder, path: FOLDER}"}
+"By kind, the end of a sentence on an unknown name."
+
 
 def names(kind: str) -> list[str]:
     """Names of the components of one kind that are installed, without importing any (`kind` as in `KINDS`)."""
@@ -55,7 +58,7 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
         _check_file(file, f"{KINDS[kind]} '{reference}'", KINDS[kind])
         return file.stem, _module_name(kind, file), file
     if reference not in names(kind):
-        raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}")
+        raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}{OWN.get(kind, '')}")
     if reference in _announced(kind):
         module = _announced(kind)[reference]
         origin = _file_of(module)

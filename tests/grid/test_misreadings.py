@@ -112,7 +112,7 @@ def test_included_rows_need_them_too():
         ("010", "--data-set: side: YAML reads 010 as the octal number 8"),
         ("1:30", "--data-set: side: YAML reads 1:30 as the number 90"),
         ("[", "--data-set: side: not YAML (expected the node content, but found '<stream end>')"),
-        ("{a: 1, a: 2}", "--data-set: side: not YAML (duplicate key 'a')"),
+        ("{a: 1, a: 2}", "--data-set: side: the key 'a' is there twice, first in line 1"),
         ("[" * 5000, "--data-set: side: cannot be read (it is nested more than 100 levels deep)"),
         ("\udcff", "--data-set: side: cannot be read ("),
     ],

@@ -89,7 +89,7 @@ def test_merge_keys():
     Path("study.yaml").write_text(text)
     assert read(Path("study.yaml"))["study"] == yaml.safe_load(text)["study"]
     Path("study.yaml").write_text(text.replace("clients: 4", "clients: 4, clients: 5"))
-    with pytest.raises(UserError, match=r"study\.yaml:2: not YAML \(duplicate key 'clients'\)"):
+    with pytest.raises(UserError, match=r"study\.yaml:2: the key 'clients' is there twice, first in line 2"):
         read(Path("study.yaml"))
 
 

@@ -33,13 +33,17 @@ def told(study, capsys):
     """A run of the study, by events; gives the lines that it has told since the last call."""
     handler = LogHandler(SimpleNamespace(**SETTINGS, nocolor=True, stdout=False, show_failed_logs=False), None)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    run_log.begin(study, {"ab" * 8: [cell.key for cell in study.cells[2:]]})
+    stream = io.StringIO()
+    run_log.current = run_log.RunLog(study, {"ab" * 8: [cell.key for cell in study.cells[2:]]}, stream)
 
     def tell(message="", level=logging.INFO, **event):
         record = logging.LogRecord("snakemake.logging", level, "", 0, message, (), None)
         vars(record).update(event)
         handler.emit(record)
-        return capsys.readouterr().err.splitlines()
+        text = stream.getvalue() + capsys.readouterr().err
+        stream.seek(0)
+        stream.truncate()
+        return text.splitlines()
 
     return tell
 
@@ -64,7 +68,7 @@ def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
     told(**job(1, cell))
     cell.status.parent.mkdir(parents=True)
     cell.status.write_text(json.dumps({"state": "failed", "reason": "KeyError: 'x'"}))
-    assert told("RuleException:\nCalledProcessError in file", logging.ERROR, event=LogEvent.ERROR)[1:] == []
+    assert told("RuleException:\nCalledProcessError in file", logging.ERROR, event=LogEvent.ERROR) == []
     (line,) = told("Error in rule train", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=1)
     assert line.startswith("✗ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 1: KeyError: 'x'; about ")
 
@@ -83,14 +87,15 @@ def test_the_cells_of_a_pack_are_told_one_by_one(study, told):
     told(event=LogEvent.JOB_INFO, jobid=3, rule_name="pack", wildcards={"key": "ab" * 8})
     trained(study.cells[2], study)
     lines = told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3)
-    assert [line.partition(":")[0] for line in lines if line[0] in "✓✗"] == [
-        "✗ 1/4  FedAvg, digits, Dirichlet β=0.5, 4 clients, seed 1"
-    ]
+    names = (
+        "1/4  FedAvg, digits, Dirichlet β=0.5, 4 clients, seed 0",
+        "2/4  FedAvg, digits, Dirichlet β=0.5, 4 clients, seed 1",
+    )
+    assert [line.partition(":")[0] for line in lines if line[0] in "✓✗"] == [f"✓ {names[0]}", f"✗ {names[1]}"]
 
 
 def test_other_jobs_that_fail_are_named_by_their_rule(told):
     told(event=LogEvent.JOB_INFO, jobid=3, rule_name="partition", wildcards={"key": "ab", "seed": 0})
-    told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3)
     assert told("Error", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=3) == [
         "✗ partition (ab, 0) failed; what it said stands above"
     ]

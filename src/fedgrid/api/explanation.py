@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.api.finding import check_alike, file_of_key, matching_cells, no_cell
+from fedgrid.api.finding import cells_behind, check_alike, file_of_key, no_cell
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
@@ -28,7 +28,7 @@ def explain(studies: Iterable[tuple[str, Study]], selection: Sequence[str], with
     """
     searched: list[Study] = []
     for name, study in studies:
-        if cells := matching_cells(study, selection):
+        if cells := cells_behind(study, selection):
             check_alike(name, selection, "explain", cells)
             yield from _explain_cells(study, selection, cells, name if searched else "", with_code)
             return
@@ -56,9 +56,14 @@ def _explain_cells(
     experiments = [e.id for e in study.experiments if any(cell.key in keys for cell in e.cells)]
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
+    rows = {other.row.label: None for other in study.cells if other.key in keys and other.row.label != cell.row.label}
+    if rows:
+        yield f"also in    the row{'s' * (len(rows) > 1)} {', '.join(rows)}, whose settings come to the same"
     yield from _settings(cell.spec)
     yield from _chosen(study, cell)
-    scores = _scores(study, cells, selection)
+    scores, mean = _scores(study, cells, selection)
+    if mean:
+        yield f"mean       {mean}"
     for similar in cells:
         state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
         yield f"seed       {similar.train_seed}{state}"
@@ -117,11 +122,11 @@ def _state(state: cell_states.State) -> str:
     return f"{name}, {state.remark}" if state.remark else name
 
 
-def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> dict[str, str]:
-    """By key of a finished cell, its score in the experiment that is named, else in the one that shows most of them."""
+def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> tuple[dict[str, str], str]:
+    """By key of a finished cell, its score, and the mean, as the experiment has them that is named, or shows most."""
     done = {cell.key for cell in cells if cell.done}
     if not done:
-        return {}
+        return {}, ""
     from fedgrid.analysis.prose.cell_scores import score_texts  # it imports pandas, which takes half a second
 
     words, experiments = {word.casefold() for word in selection}, study.experiments

@@ -14,6 +14,8 @@ SHORTEST_KEY = 4
 "Digits of a key that a word needs; fewer may be a seed."
 SHORTEST_BEGINNING = 3
 "Letters that stand for a longer word."
+NUMBER = re.compile(r"\d+\.\d\d *%?")
+"An accuracy as tables print it."
 LISTED = 3
 "Names or cells that a sentence lists."
 
@@ -46,6 +48,22 @@ def check_alike(study_name: str, selection: Sequence[str], command: str, cells: 
         raise _several(study_name, selection, command, cells)
 
 
+def cells_behind(study: Study, selection: Sequence[str]) -> list[Cell]:
+    """The cells that match all words, each once; a word that matches none may be a number that a table prints."""
+    numbers = [word for word in selection if NUMBER.fullmatch(word)]
+    if (cells := matching_cells(study, selection)) or len(numbers) != 1:
+        return cells
+    from fedgrid.analysis.prose.cell_scores import entries_that_print  # it imports pandas, which takes half a second
+    from fedgrid.analysis.scores.results import load
+
+    files = [experiment.folder / "results.parquet" for experiment in study.experiments]
+    number = numbers[0].rstrip(" %")
+    entries = {entry for file in files if file.is_file() for entry in entries_that_print(load(file), number)}
+    others = [word for word in selection if word not in numbers]
+    cells = matching_cells(study, others) if others else list(study.by_key.values())
+    return [cell for cell in cells if cell.table_position[:3] in entries]
+
+
 def matching_cells(study: Study, selection: Sequence[str]) -> list[Cell]:
     """The cells that match all words, each once."""
     named = _named_cells(study)
@@ -58,7 +76,7 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
     """What to change where no cell of any study matches all words: the word that matches none, or that is too many."""
     study = min(studies, key=lambda study: len(_unknown(study, selection)))
     unknown, selection = _unknown(study, selection), _words(selection, _named_cells(study))
-    where = study.name if len(studies) == 1 else f"the {len(studies)} studies here"
+    where = " and ".join(dict.fromkeys(study.name for study in studies))
     if unknown:
         word = unknown[0]
         names = dict.fromkeys(name for study in studies for _, names in _named_cells(study) for name in names)

@@ -23,7 +23,7 @@ TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
         nargs="?",
         type=path,
     ),
-    option("--to", "the format", required=True, choices=TARGETS),
+    option("--to", "the format", choices=TARGETS),
     option("--out FOLDER", "where to write it (default: export/FORMAT in the folder of the results)", type=path),
     flag("--follow", "keep exporting every 2 seconds while a run is active, and stop when it ends"),
     *STUDY,
@@ -36,6 +36,8 @@ def export(arguments: argparse.Namespace) -> None:
     fedgrid export --configfile config/mnist.yaml --to mlflow
     fedgrid export --to tensorboard --follow
     """
+    if not arguments.to:
+        raise UserError(f"--to: name a format: {', '.join(TARGETS)}")
     from fedgrid.api.exporting import targets  # torch and pandas take seconds to import
 
     if arguments.follow:

@@ -20,7 +20,7 @@ from fedgrid.cli import (
 )
 from fedgrid.cli.parsing import Parser
 from fedgrid.command import exclude_working_folder
-from fedgrid.errors import UserError, complain, escape_unprintable
+from fedgrid.errors import UserError, complain, escape_unprintable, nearest
 
 COMMANDS = (
     *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
@@ -53,11 +53,19 @@ def parser() -> Parser:
     return command_line
 
 
+def _check_command(argv: list[str]) -> None:
+    """Raises UserError for a command that there is not; argparse would list all there are."""
+    known = [command.name for command in COMMANDS]
+    if argv and not argv[0].startswith("-") and argv[0] not in known:
+        raise UserError(f"there is no command '{argv[0]}'; {nearest(argv[0], known)}; fedgrid --help lists all")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake."""
     escape_unprintable()
     exclude_working_folder()
     try:
+        _check_command(sys.argv[1:] if argv is None else argv)
         arguments = parser().parse_args(argv)
         return int(arguments.call(arguments) or 0)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -86,6 +87,11 @@ def _rows(planned: Outlook) -> Iterator[str]:
         yield f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run"
     for row in experiment.external:
         yield f"{row.label:{width}}  external results, {row.origin}"
+    rows: dict[str, dict[str, None]] = {}
+    for cell in study.cells:
+        rows.setdefault(cell.key, {})[cell.row.label] = None
+    for labels, number in Counter(tuple(of_cell) for of_cell in rows.values() if len(of_cell) > 1).items():
+        yield f"{' and '.join(labels)} share {counted(number, 'cell')}: their settings come to the same"
 
 
 def _table(planned: Outlook) -> Iterator[str]:

@@ -155,15 +155,17 @@ def logs(arguments: argparse.Namespace) -> None:
 
 
 SELECTION = (
-    "words that identify the number, or parts of them: experiment, row, data set, heterogeneity, seed; or a cell's key"
+    "words that identify the number, or parts of them: experiment, row, data set, heterogeneity, seed; or the number "
+    "itself, or a cell's key"
 )
+EXAMPLES = ('fedgrid explain FedCoSR "seed 0"', "fedgrid explain 96.38", "fedgrid explain 3fa1b2c4")
 CONFIGFILE = (
     "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
 )
 
 
 @command(
-    option("selection WORD", SELECTION, nargs="+"),
+    option("selection WORD", SELECTION, nargs="*"),
     flag("--code", "list the modules that make the key, and those that do not"),
     option("--configfile", CONFIGFILE, type=path),
     *CHOICE,
@@ -173,8 +175,11 @@ def explain(arguments: argparse.Namespace) -> None:
 
     fedgrid explain FedCoSR pathological
     fedgrid explain fedcosr "seed 0" --configfile config/mnist.yaml
+    fedgrid explain 96.38
     fedgrid explain 3fa1b2c4 --code
     fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
     """
+    if not arguments.selection:
+        raise UserError(f"name what to explain, by words of its table, the number or a key: {', '.join(EXAMPLES)}")
     studies = studies_here(arguments.configfile, arguments.scale, arguments.only)
     print("\n".join(explained(studies, arguments.selection, arguments.code)))

@@ -67,8 +67,7 @@ class RunLog:
         """A job has failed; whether the log says why, so that Snakemake need not."""
         rule, wildcards = self.jobs.get(job, ("", {}))
         for cell in (cells := self._cells(job)):
-            if not cell.done:
-                self._end(cell, MARKS["failed"], _failure(cell))
+            self._end(cell, *((MARKS["done"], _result(cell)) if cell.done else (MARKS["failed"], _failure(cell))))
         if not cells:
             made_for = ", ".join(map(str, wildcards.values()))
             self._tell(f"{MARKS['failed']} {rule} ({made_for}) failed; what it said stands above")

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from fedgrid.analysis.figures.common.emphasis import Emphasis
-from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, colours_of_classes, line_style
+from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, colours_of_classes, line_style, line_styles
 from fedgrid.analysis.figures.tsne import look
 
 TO_XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
@@ -84,7 +84,22 @@ def test_ten_classes_have_ten_colours():
 
 def test_few_lines_in_colour_never_share_one():
     names = [f"m{i}" for i in range(12)]
-    styles = Emphasis(["m9"], "m1", muted=True).styles(names)
+    in_colour = line_styles(names)
+    same = next(name for name in names[8:] if in_colour[name]["color"] == in_colour["m1"]["color"])
+    styles = Emphasis([same], "m1", muted=True).styles(names)
     coloured = {label: style["color"] for label, style in styles.items() if style["color"] != MUTED}
-    assert coloured.keys() == {"m9", "m1"} and smallest(coloured.values()) >= 20
-    assert styles["m9"]["color"] == line_style(9)["color"] == line_style(1)["color"]  # as where all are in colour
+    assert coloured.keys() == {same, "m1"} and smallest(coloured.values()) >= 20
+    assert styles[same]["color"] == in_colour[same]["color"]
+
+
+def test_a_row_keeps_its_colour_whatever_rows_come_behind_it():
+    names = [f"m{i}" for i in range(20)]
+    styles = line_styles(names)
+    assert all(styles[name] == line_styles(names[:number])[name] for number in range(1, 20) for name in names[:number])
+    assert len({style["color"] for style in list(styles.values())[:8]}) == 8
+    assert len({(style["color"], style["linestyle"]) for style in styles.values()}) == 20
+    looks = {name: line_styles([name])[name] for name in ("fedavg", "fedcosr", "fedprox, mu = 0.1")}
+    assert (
+        len({look["color"] for look in looks.values()}) == 3
+        and looks["fedavg"] == line_styles(["fedavg", "x"])["fedavg"]
+    )

@@ -9,6 +9,8 @@ from fedgrid.grid.plan.keys import key_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.settings import ARTIFACTS, Training
 
+LISTED = 2
+"Cells that a sentence names."
 NOT_KEPT = "their state was not kept (artifacts: [state])"
 WITHOUT_MATRICES = "their matrices of earlier rounds were not kept (artifacts: [cooperation])"
 
@@ -69,7 +71,7 @@ def _has_an_end(training: Training) -> bool:
 def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:
     """Sentences on the cells to be trained that have results with another number of rounds."""
     continued: Counter[int] = Counter()
-    obstacles: Counter[str] = Counter()
+    obstacles: dict[str, list[Cell]] = {}
     taken = 0
     for cell in cells:
         if not cell.waiting:
@@ -81,9 +83,11 @@ def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:
         if run and run.metadata.state:
             continued[run.metadata.state.rounds] += 1
         elif obstacle:
-            obstacles[obstacle] += 1
+            obstacles.setdefault(obstacle, []).append(cell)
     lines = [f"{_cells(n, 'continue')} after round {rounds}, from kept states" for rounds, n in continued.items()]
-    lines += [f"{_cells(n, 'start')} over in spite of results of fewer rounds: {why}" for why, n in obstacles.items()]
+    for why, over in obstacles.items():
+        which = "; ".join(cell.description for cell in over[:LISTED]) + "; …" * (len(over) > LISTED)
+        lines.append(f"{_cells(len(over), 'start')} over in spite of results of fewer rounds: {why} ({which})")
     return lines + [f"{_cells(taken, 'take')} the first rounds of longer runs, without training"] * bool(taken)
 
 

@@ -34,7 +34,10 @@ SHARED = "shared"
 
 
 class Limits(dict[str, Any]):
-    """Limits of an annotated hint, as of `fedgrid.components.limit_problem`; unions take what has a hash alone."""
+    """Limits of an annotated hint, as of `fedgrid.components.limit_problem`; unions take what has a hash alone.
+
+    An `example` is what an error about a value of another type says to write.
+    """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -137,6 +140,8 @@ def _decode(hint: Any, value: Any, shared: Shared | None) -> Any:
     if origin is Any:
         return value
     if origin is Annotated:
+        if not _fits(hint, value) and (example := arguments[1].get("example")):
+            raise Misfit(f"{_of_another_type([hint], value).problem}; write {example}")
         decoded = _decode(arguments[0], value, shared)
         _check_limits(value, arguments[1])
         return decoded

@@ -28,7 +28,7 @@ Texts = Filled | Annotated[list[Filled], Limits(filled=True)]
 Label = Annotated[str, Limits(filled=True, longest=100, pattern=ONE_LINE, form="a text of one line")]
 Positive = Annotated[int, Limits(low=1)]
 Seed = Annotated[int, Limits(low=0, high=LARGEST)]
-SeedList = Annotated[list[Seed], Limits(filled=True, unique=True)]
+SeedList = Annotated[list[Seed], Limits(filled=True, unique=True, example="[0, 1, 2]")]
 Artifacts = Annotated[list[Annotated[str, Limits(choices=tuple(ARTIFACTS))]], Limits(unique=True)]
 
 

@@ -64,7 +64,8 @@ def method_rows(study: Protocol) -> Rows:
     training = settings_of(describe(Training), study.training)
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
     searches = Searches(study)
-    for label, entry in _expanded(study.section["methods"]) if study.methods else []:
+    for name, values, entry in _expanded(study.section["methods"]) if study.methods else []:
+        label = name + values
         if is_external(entry):
             position = len(parsed.rows) + len(parsed.external)
             parsed.external.append(Placed(external_row(label, entry, position), entry.origin))
@@ -72,7 +73,7 @@ def method_rows(study: Protocol) -> Rows:
         with located(entry.origins["method"]):
             method = described(reference_of(entry["method"], entry.origins["method"]))
         try:
-            make_row = functools.partial(_row, label, common=training, about=method, reading=study.report)
+            make_row = functools.partial(_row, name, values, common=training, about=method, reading=study.report)
             search = searches.of_row(label, entry, method, make_row)
             row = search.points[0][1] if search else make_row(entry)
             parsed.rows.append(Placed(row, entry.origin))
@@ -91,8 +92,8 @@ def method_rows(study: Protocol) -> Rows:
     return parsed
 
 
-def _expanded(methods: Section) -> list[tuple[str, Section]]:
-    """Rows by label, one for each value of a list; such a row's label and title say what it takes."""
+def _expanded(methods: Section) -> list[tuple[str, str, Section]]:
+    """The rows with their names, one for each value of a list; with such a row, what its label and title say of it."""
     expanded = []
     for label, settings in methods.items():
         row = named_row(label, settings, methods.origins[label])
@@ -101,23 +102,21 @@ def _expanded(methods: Section) -> list[tuple[str, Section]]:
             values = "".join(f", {name} = {shown(value)}" for name, value in taken.items())
             if "title" in entry:
                 entry = entry | {"title": fill_label(entry["title"], entry, entry.origins["title"])}
-            elif values:
-                entry = entry | {"title": label + values}
-            expanded.append((label + values, entry | searched))
+            expanded.append((label, values, entry | searched))
     return expanded
 
 
-def _row(label: str, entry: Section, common: Settings, about: Description, reading: Reading) -> MethodRow:
+def _row(label: str, values: str, entry: Section, common: Settings, about: Description, reading: Reading) -> MethodRow:
     for name in {parameter["name"] for parameter in about["parameters"]}.intersection(RESERVED):
         raise StudyError(entry.origin, f"setting '{name}' clashes with a built-in key; rename it")
     changes = entry.get("training", Section((), entry.origin))
     training = Training(**settings_of(describe(Training), changes, common))
     plain = label == about["name"] or label.endswith(SOURCE)
-    title = entry.get("title") or (about["title"] if plain else label)
+    title = entry.get("title") or (about["title"] if plain else label) + values
     component = configured(about, entry - RESERVED)
     _check_rates(entry.origin, component, about["facts"], training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
-    return MethodRow(label, title, component, training, about["facts"]["work"], score, at, Training(**common))
+    return MethodRow(label + values, title, component, training, about["facts"]["work"], score, at, Training(**common))
 
 
 def _check_rates(origin: Origin, component: Configured, facts: Settings, training: Training) -> None:

@@ -1,6 +1,7 @@
 """The form of a study, checked and typed; every mistake is one sentence with its file, line and key."""
 
 import re
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fedgrid.grid.study.codec import Misfit, decode
@@ -49,6 +50,10 @@ def _check_texts(value: Any, origin: Origin) -> None:
         for key, below in value.items():
             if not isinstance(key, str):
                 raise StudyError(value.origins[key], f"YAML reads this key as {key!r}, not as a text; put it in quotes")
+            if "{" in key and "}" not in key:
+                name, _, settings = key.partition("{")
+                problem = f"is a colon missing? '{name.strip()}: {{{settings}: …}}' is a name with settings"
+                raise StudyError(replace(value.origins[key], key=origin.key), problem)
             _check_texts(key, value.origins[key])
             _check_texts(below, value.origins[key])
     elif isinstance(value, Entries):

@@ -22,6 +22,10 @@ _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 "The one of libyaml is ten times as fast; a few installations of PyYAML lack it."
 
 
+class _Twice(yaml.constructor.ConstructorError):
+    """A key that a mapping has twice: of YAML, but one of its values would be lost silently."""
+
+
 class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two classes
     """Gives mappings and lists that know the lines of what they hold."""
 
@@ -76,15 +80,17 @@ class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two clas
 
     def _check_keys(self, node: yaml.Node) -> None:
         """Raises ConstructorError for a duplicate key, which would be lost silently, or one that is not a scalar."""
-        names: set[Any] = set()
+        names: dict[Any, int] = {}
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         for key in [key for key, _ in pairs if key.tag != "tag:yaml.org,2002:merge"]:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(problem="a key must be a text", problem_mark=key.start_mark)
             name = key.value if misreading(key) else self._scalar(key)
             if name in names:
-                raise yaml.constructor.ConstructorError(problem=f"duplicate key '{name}'", problem_mark=key.start_mark)
-            names.add(name)
+                raise _Twice(
+                    problem=f"the key '{name}' is there twice, first in line {names[name]}", problem_mark=key.start_mark
+                )
+            names[name] = _line(key)
 
 
 def _line(node: yaml.Node) -> int:
@@ -146,7 +152,10 @@ def _parse(text: str, source: Origin) -> tuple[Any, Origin]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         origin = _origin_at_line(source, mark.line + 1 if mark else 0)
-        raise StudyError(origin, f"not YAML ({getattr(error, 'problem', error)})") from error
+        problem = str(getattr(error, "problem", error))
+        if "'\\t'" in problem:
+            problem = "a tab, where YAML has spaces"
+        raise StudyError(origin, problem if isinstance(error, _Twice) else f"not YAML ({problem})") from error
 
 
 def _origin_at_line(source: Origin, line: int) -> Origin:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, line_style
+from fedgrid.analysis.figures.common.palette import COLOURS, MUTED, line_styles
 from fedgrid.analysis.prose import figure_captions
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
@@ -39,8 +39,8 @@ class Emphasis:
         return [f"In colour: what is claimed to lead{rival}; the rest is grey."] if self.muted else []
 
     def styles(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """The look of every line; it depends on the line's place among all `names`."""
-        styles = {label: line_style(i) for i, label in enumerate(names)}
+        """The look of every line, of all `names`."""
+        styles = line_styles(names)
         for label, style in styles.items():
             style |= THICK if label in self.thick else THIN
             if self.muted and label not in self.lines:

@@ -1,6 +1,8 @@
 """The colours of lines, bars and classes: any two of the first sixteen lines, or of ten classes, can be told apart."""
 
+from collections.abc import Iterable
 from typing import Any
+from zlib import crc32
 
 import matplotlib
 import numpy as np
@@ -37,6 +39,22 @@ def line_style(i: int) -> dict[str, Any]:
     turn, colour = divmod(i, len(COLOURS))
     style = {"color": COLOURS[colour], "linestyle": DASHES[(colour + turn) % len(DASHES)]}
     return style | ({"marker": MARKS[turn % len(MARKS)], "markersize": 3.5, "markevery": SPARSE} if turn else {})
+
+
+def line_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The look of every line. A name has the same colour in every figure, unless another one before it has taken it.
+
+    Each eight names have the eight colours.
+    """
+    styles: dict[str, dict[str, Any]] = {}
+    free: list[int] = []
+    for i, name in enumerate(names):
+        free = free or list(range(len(COLOURS)))
+        preferred = crc32(name.encode()) % len(COLOURS)
+        colour = min(free, key=lambda known: (known - preferred) % len(COLOURS))
+        free.remove(colour)
+        styles[name] = line_style(i // len(COLOURS) * len(COLOURS) + colour)
+    return styles
 
 
 def colours_of_classes(classes: int) -> np.ndarray:
