@@ -17,6 +17,8 @@ from studies import FOUR_CELLS, plan_of, prepared, study_of
 from fedgrid import loading
 from fedgrid.cli.main import main
 from fedgrid.grid.plan import manifest
+from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.method_lists import group
 from fedgrid.jobs import cell
 from fedgrid.loading import names
 
@@ -28,6 +30,12 @@ DYING = """
 import os, signal, sys
 from fedgrid.cli.main import main
 from fedgrid.engine import rounds
+from fedgrid.jobs import apart, cell, warm
+run_apart = apart.run
+def run(module, arguments, *given, **named):
+    return cell.main(arguments) if module == "fedgrid.jobs.cell" else run_apart(module, arguments, *given, **named)
+apart.run = run
+warm.enter_job()
 save = rounds.save_checkpoint
 def save_and_die(*given):
     save(*given)
@@ -35,12 +43,17 @@ def save_and_die(*given):
 rounds.save_checkpoint = save_and_die
 main(sys.argv[1:])
 """
-"The command ``fedgrid`` in a process that is killed as soon as there is a checkpoint."
+"The command ``fedgrid`` with its job in the same process, which is killed as soon as there is a checkpoint."
 
 
 @pytest.mark.parametrize("command", KINDS)
 def test_lists_name_everything_with_source_and_settings(output, command):
     text, known = output(command), names(KINDS[command])
+    if command == "methods":  # a line for each, by families
+        lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("  ")}
+        assert sorted(lines) == known and all(": down " in line and ", scored " in line for line in lines.values())
+        assert text.count("\n\n") == len({group(description("methods", name)["facts"]["family"]) for name in known})
+        return
     assert known and all(f"{name}: " in text for name in known)
     assert command == "models" or text.count("source: ") == len(known)
     one = output(command, known[0])

@@ -1,6 +1,5 @@
 """``fedgrid compare``: a commented study of a method and those to compare it with."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def test_a_study_of_a_method_and_all_others(mine, output):
     size = f"{len(SCORES) + 1} methods, {cells} cells"
     assert lines[0] == f"compare-mine.yaml is written: {size}. To estimate its cost and to run it:"
     assert lines[1] == "  fedgrid plan --configfile compare-mine.yaml"
-    assert re.fullmatch(r"  snakemake --cores \d+ --configfile compare-mine\.yaml", lines[2])
+    assert lines[2] == "  fedgrid go compare-mine.yaml"
     study = read_study(Path("compare-mine.yaml"))
     assert list(study.rows)[:4] == ["mine", *comparing.ALWAYS] and set(study.rows) == {"mine", *SCORES}
     assert {cell.seed for cell in study.cells} == {0, 1, 2, 3, 4} and len(study.cells) == cells

@@ -23,7 +23,6 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries
 from fedgrid.grid.study.method_lists import ALL
 from fedgrid.grid.study.sections import Origin, Section
-from fedgrid.jobs import machine
 from fedgrid.loading import locate, names
 from fedgrid.quantities import counted
 from fedgrid.settings import Training
@@ -94,7 +93,7 @@ def compare(arguments: argparse.Namespace) -> None:
         say_notice(notice)
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {quote(str(out))}")
-    print(f"  snakemake --cores {machine.cores()} --configfile {quote(str(out))}")
+    print(f"  fedgrid go {quote(str(out))}")
 
 
 def _entries(words: Sequence[str]) -> list[str]:
@@ -150,7 +149,7 @@ def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:
     flows |= {key: content[key] for key in ("name", "training")}
     aligned = {key: f"{_flow(content[key]):<22}" for key in ("seeds", "model")}
     values = lists | aligned | {key: _flow(value) for key, value in flows.items()}
-    about = {"heading": heading, "size": size, "file": quote(str(out)), "cores": machine.cores()}
+    about = {"heading": heading, "size": size, "file": quote(str(out))}
     return shipped.template("cli/templates/compare.yaml.txt").substitute(values, **about)
 
 

@@ -5,7 +5,7 @@ import importlib.util
 import keyword
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -18,7 +18,9 @@ from fedgrid.cli.phrases import path_in_study
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import write_text
-from fedgrid.loading import KINDS, load, names
+from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.method_lists import group
+from fedgrid.loading import KINDS, names
 
 if TYPE_CHECKING:
     from fedgrid.suite.running import Reporter
@@ -31,8 +33,33 @@ def _list(kind: str, arguments: argparse.Namespace) -> None:
     known = names(kind)
     if arguments.name and arguments.name not in known:
         raise UserError(f"unknown name '{arguments.name}'; {nearest(arguments.name, known)}")
+    if kind == "methods" and not arguments.name:
+        print("\n".join(_overview(known)))
+        return
     listed = [arguments.name] if arguments.name else known
-    print("\n\n".join(_block(name, describe(load(kind, name))) for name in listed))
+    print("\n\n".join(_block(name, description(kind, name)) for name in listed))
+
+
+def _overview(methods: list[str]) -> Iterator[str]:
+    """A line for each method, by families, and what stands in it."""
+    described = {name: description("methods", name) for name in methods}
+    width = max(map(len, methods))
+    for family in dict.fromkeys(group(method["facts"]["family"]) for method in described.values()):
+        yield f"{family}:"
+        for name, method in described.items():
+            facts = method["facts"]
+            if group(facts["family"]) == family:
+                costs = f"down {facts['down']}, up {facts['up']}, work {facts['work']}, scored {facts['score']}"
+                yield f"  {name:{width}}  {method['title']}: {costs}"
+        yield ""
+    yield OVERVIEW
+
+
+OVERVIEW = """\
+down, up: numbers that a client receives and sends in a round. |θ| is its whole model, |φ| its extractor, |π| its head,
+C the number of classes, k that of features, N that of clients; M depends on the data. work: passes over its images in a
+round, with E local epochs. scored: the model that its paper's tables show. docs/methods.md has the equations of each.
+fedgrid methods NAME lists the settings of one."""
 
 
 LISTS = [
