@@ -140,3 +140,18 @@ def test_a_figure_without_scores_says_so(make_study):
     study = make_study(score="trained", seeds=[0]).cell("m", "dir", 0, {1: [0.5, 0.7]})
     assert sentences(study) == "No method has a score of every seed yet. Not compared: m (unscored)."
     assert pd.isna(summary(study.load())["rank"]).all()
+
+
+def test_a_method_of_the_users_own_comes_first_with_its_place(make_study):
+    study = make_study(seeds=list(range(5))).in_column(
+        {"mine": LOWER, "ditto": FIVE, "fedavg": [0.5, 0.51, 0.5, 0.5, 0.5]}
+    )
+    study.study["methods"]["mine"]["file"] = "mine.py"
+    sentence = sentences(study)
+    assert sentence.startswith(
+        "mine (own file) is 2nd of 3 with 70.20 %: −19.80 points against ditto (95 % CI −21.64 to −17.96, "
+    )
+    assert "; +20.00 points against fedavg (95 % CI " in sentence and ". ditto leads with 90.00 %" in sentence
+    best = make_study(seeds=list(range(5))).in_column({"fedavg": FIVE, "local": LOWER})
+    best.study["methods"]["fedavg"]["file"] = "fedavg.py"
+    assert sentences(best).startswith("fedavg (own file) is 1st of 2 with 90.00 %. fedavg (own file) leads")

@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 from scipy.stats import t, ttest_rel
 
-from fedgrid.analysis.scores.comparisons import IMAGES
-from fedgrid.analysis.scores.leads import compare as compare_with
+from fedgrid.analysis.scores import leads
+from fedgrid.analysis.scores.comparisons import IMAGES, Scores
 
 IMAGES_IN_ALL = 1000
 
 
 def compare(scores):
     """Compare methods that are tested on so many images that a lead of a point is a lead of ten."""
-    return compare_with(scores, scores * IMAGES_IN_ALL)
+    return leads.compare(Scores(scores, scores * IMAGES_IN_ALL))
 
 
 def frame(**scores):
@@ -51,7 +51,7 @@ def test_too_few_seeds_support_nothing():
 def test_a_lead_of_a_few_test_images_is_no_lead(images, supported):
     scores, other = pd.Series(B), pd.Series(B) - [0.0028, 0.0028, 0.0027, 0.0028, 0.0028]
     correct = pd.DataFrame({"b": scores * 360, "c": scores * 360 - images}).T
-    table = compare_with(pd.DataFrame({"b": scores, "c": other}).T, correct)
+    table = leads.compare(Scores(pd.DataFrame({"b": scores, "c": other}).T, correct))
     assert (table.loc["c", "p_value"] < 0.001) == table.loc["b", "supported"] == supported
 
 

@@ -1,13 +1,14 @@
-"""The finding of each column in one sentence: who leads, by how much, and whether significantly."""
-
-from typing import Any
+"""The finding of each column: where the user's own methods stand, who leads, by how much, and whether significantly."""
 
 import pandas as pd
 
-from fedgrid.analysis.prose.phrases import listing, percent, signed
-from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
+from fedgrid.analysis.prose.own_rows import own_rows
+from fedgrid.analysis.prose.phrases import listing, percent
+from fedgrid.analysis.prose.tested_differences import evidence, margin
+from fedgrid.analysis.scores.comparisons import LEVEL
+from fedgrid.analysis.scores.domains import EVERY
 from fedgrid.analysis.scores.results import COLUMN, Results
-from fedgrid.quantities import counted
+from fedgrid.analysis.scores.summary import cell_scores, scores_by_column
 
 BASELINES = ("local", "fedavg")
 """Methods that every sentence quotes: training alone, and one model for all."""
@@ -16,7 +17,12 @@ BASELINES = ("local", "fedavg")
 def findings(results: Results, table: pd.DataFrame) -> list[tuple[str, str]]:
     """Name and sentence of every column; `table` is that of `scores.summary`."""
     parts = {column: part for column, part in table.groupby(COLUMN, sort=False)}
-    return [(results.column(*column), finding(results, parts[column])) for column in results.columns]
+    scores = scores_by_column(results, cell_scores(results), table)
+    sentences = []
+    for column in results.columns:
+        own = own_rows(results, in_order(parts[column]), scores[*column, EVERY]) if (*column, EVERY) in scores else ()
+        sentences.append((results.column(*column), " ".join([*own, finding(results, parts[column])])))
+    return sentences
 
 
 def finding(results: Results, entries: pd.DataFrame) -> str:
@@ -51,34 +57,6 @@ def lead_text(results: Results, ranked: pd.DataFrame) -> str:
     other = weakest["label"] != second["label"] and second["p_value"] <= LEVEL
     also = f"; not significant over {results.names[weakest['label']]}: {margin(weakest)} {evidence(weakest)}"
     return f"but not significantly: {over} {evidence(second)}{also if other else ''}"
-
-
-def margin(against: Any) -> str:
-    """By how much the best is above an entry, in points."""
-    return f"{'+' if against['difference'] > 0 else ''}{signed(against['difference'])} points"
-
-
-def evidence(against: Any) -> str:
-    """What stands behind a difference: interval, seeds, test images where they are few, p-value."""
-    seeds = counted(int(against["common"]), "seed")
-    images = [extra_correct_images(against)] if against["images"] <= IMAGES else []
-    if pd.notna(against["low"]):
-        interval = f"{100 * (1 - LEVEL):g} % CI {signed(against['low'])} to {signed(against['high'])}"
-        parts = [interval, seeds, *(images or [f"p = {against['p_value']:.2g}"])]
-    elif against["common"] >= FEWEST_SEEDS:
-        parts = [f"the same on {seeds}", *images]
-    else:
-        parts = [seeds, *images]
-    untested = f"; a test needs {FEWEST_SEEDS}" if against["common"] < FEWEST_SEEDS else ""
-    return f"({', '.join(parts)}{untested})"
-
-
-def extra_correct_images(against: Any) -> str:
-    """How many more test images the best classifies right."""
-    images = f"{abs(against['images']):,.1f}".removesuffix(".0")
-    unit = f"test {'image' if images == '1' else 'images'}"
-    each = "" if against["common"] == 1 else " per seed"
-    return f"{images} {'fewer' if against['images'] < 0 else 'more'} {unit} right{each}"
 
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:

@@ -1,6 +1,6 @@
 """The ranks of the methods of one column, and whether the seeds support the lead of the best one."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from math import nan
 
 import pandas as pd
@@ -11,21 +11,18 @@ AGAINST = ["difference", "low", "high", "p_value", "common", "images"]
 """The columns of `compare` about the lead of the best method over another one."""
 
 
-def compare(
-    scores: pd.DataFrame, correct: pd.DataFrame | None = None, unpaired: Set[str] = frozenset()
-) -> pd.DataFrame:
-    """Ranks the methods of one column and tests the lead of the best one.
+def compare(column: Scores) -> pd.DataFrame:
+    """Ranks the methods of one column, each of which has a score, and tests the lead of the best one.
 
-    `scores` is [method, seed], accuracies as fractions with NaN where a method has no score for a seed; every method
-    has at least one. `correct` and `unpaired` are those of `Scores`. Returns, by method, `rank` (1 is the highest mean
+    Returns, by method, `rank` (1 is the highest mean
     over seeds; equal means share a rank), the columns of `AGAINST` (NaN for the best itself) and `supported`: True for
     the best alone, when its lead over every other method is significant in a two-sided test, since the data chose the
     leader; no correction is due where all comparisons must succeed (intersection–union).
     """
+    scores = column.values
     means = scores.mean(axis=1)
     rank = (means / ROUNDING).round().rank(ascending=False, method="min").astype("Int64")
     first, *others = means.sort_values(ascending=False, kind="stable").index
-    column = Scores(scores, correct, unpaired)
     comparisons = [column.between(first, other) for other in others]
     against = pd.DataFrame(map(lead, comparisons), index=others, columns=AGAINST, dtype=float)
     supported = is_significant(comparisons)

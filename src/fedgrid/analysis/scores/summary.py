@@ -1,13 +1,11 @@
 """From results to scores: over clients, then over rounds and seeds. All accuracies are fractions in [0, 1]."""
 
-from collections.abc import Set
-
 import pandas as pd
 from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.cells import ABSENT, WAITING
-from fedgrid.analysis.scores.comparisons import ROUNDING
+from fedgrid.analysis.scores.comparisons import ROUNDING, Scores
 from fedgrid.analysis.scores.external import MEAN
 from fedgrid.analysis.scores.leads import AGAINST, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
@@ -142,7 +140,6 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
     """
     scores = cell_scores(results, domains)
     good = scored_by_entry(scores, "accuracy")
-    others = {cell.entry for cell in results.finished if not cell.same_partition}
     table = entry_statuses(results, scores, "accuracy").assign(
         accuracy=good["accuracy"].mean(),
         accuracy_std_seeds=good["accuracy"].std(ddof=1),
@@ -150,7 +147,7 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
         accuracy_weighted_std_seeds=good["accuracy_weighted"].std(ddof=1),
         std_clients=good["std_clients"].mean(),
     )
-    return table.join(compared(scores, table, others)).fillna({"supported": False}).reset_index()
+    return table.join(compared(results, scores, table)).fillna({"supported": False}).reset_index()
 
 
 def scored_by_entry(scores: pd.DataFrame, value: str) -> DataFrameGroupBy:
@@ -194,19 +191,21 @@ def overall(status: pd.Series) -> str:
     return next((word for word in finished if word != "ok"), good)
 
 
-def compared(
-    scores: pd.DataFrame, table: pd.DataFrame, unpaired: Set[tuple[str, str, str]] = frozenset()
-) -> pd.DataFrame:
-    """`compare` within each column, over the entries of `table` whose status is ok.
-
-    `unpaired` are the (label, data, heterogeneity) whose seeds stand for other partitions than those of other rows.
-    """
-    ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ENTRY], on=ENTRY)
-    parts = {}
+def scores_by_column(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> dict[tuple[str, str, str], Scores]:
+    """By data, heterogeneity and domain, the `scores` of those entries of `table` whose status is ok."""
+    unpaired = {cell.entry for cell in results.finished if not cell.same_partition}
+    ranked = scores.merge(table.loc[table["status"] == "ok", ENTRY], on=ENTRY)
+    columns = {}
     for column, part in ranked.groupby([*COLUMN, "domain"], sort=False):
         accuracy, correct = (part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct"))
         apart = {label for label, *of_column in unpaired if tuple(of_column) == column[:2]}
-        parts[column] = compare(accuracy, correct, apart)
+        columns[column] = Scores(accuracy, correct, apart)
+    return columns
+
+
+def compared(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """`compare` within each column, over the entries of `table` whose status is ok."""
+    parts = {column: compare(part) for column, part in scores_by_column(results, scores, table.reset_index()).items()}
     if not parts:
         return pd.DataFrame(index=table.index, columns=["rank", *AGAINST, "supported"])
     return pd.concat(parts, names=[*COLUMN, "domain"]).reorder_levels(ENTRY)
