@@ -32,13 +32,13 @@ def markdown_rows(text):
 
 def test_printed_entries(tables):
     rows = markdown_rows(tables["accuracy.md"])
-    assert rows["Ditto"][1:] == ["**85.75 ± 0.75**<sup>\\*</sup>", "5.75<sup>†</sup>", "diverged<sup>a</sup>", "–"]
-    assert rows["Local"][1:] == ["55.50 ± 0.50<sup>†</sup>", "5.50<sup>\\*</sup>", "–", "–"]
+    assert rows["Ditto"][1:] == ["**85.75 ± 0.75**<sup>①</sup>", "5.75<sup>②</sup>", "diverged<sup>a</sup>", "–"]
+    assert rows["Local"][1:] == ["55.50 ± 0.50<sup>②</sup>", "5.50<sup>①</sup>", "–", "–"]
     assert rows["FedAvg"][1:] == [
-        "46.00 ± 1.00<sup>‡</sup>",
-        "6.00<sup>‡</sup>",
-        "70.00 ± 0.00<sup>\\*</sup>",
-        "0.00<sup>\\*</sup>",
+        "46.00 ± 1.00<sup>③</sup>",
+        "6.00<sup>③</sup>",
+        "70.00 ± 0.00<sup>①</sup>",
+        "0.00<sup>①</sup>",
     ]
     assert "<sup>a</sup> seed 2 diverged: the loss of client 1 is not finite in round 1." in tables["accuracy.md"]
 
@@ -116,7 +116,7 @@ def test_absent_seeds_are_footnoted(toy):
         cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) != ("local", "dir", 2)
     ]
     text = made(toy, toy.folder)["accuracy.md"]
-    assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> over 2 of 3 seeds." in text
+    assert "55.25 ± 0.35<sup>②a</sup>" in text and "<sup>a</sup> over 2 of 3 seeds." in text
 
 
 def test_captions_of_numbers_name_adopted_cells(toy):
@@ -188,7 +188,7 @@ def test_same_results_give_same_bytes(tables, common_toy):
 def test_latex_structure(tables):
     text = tables["accuracy.tex"]
     assert r"\multicolumn{4}{c}{Digits}" in text and r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in text
-    assert r"\textbf{85.75 $\pm$ 0.75}\textsuperscript{*}" in text and r"Dirichlet $\beta$=0.1" in text
+    assert r"\textbf{85.75 $\pm$ 0.75}\textsuperscript{\textcircled{1}}" in text and r"Dirichlet $\beta$=0.1" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count(" & ") for line in rows} == {4}
 

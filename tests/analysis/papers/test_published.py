@@ -40,7 +40,7 @@ def test_printed_beside_ours(paper):
         "Ditto": ["90.00", "85.75 ± 0.75", "−4.25", "–", "–", "–", "71.00", "diverged", "–"],
         "Averaged": ["60.00", "62.42", "+2.42", "–", "–", "–", "–", "–", "–"],
     }
-    assert [entry.raised for entry in dict(grid.rows)["Ditto"]] == ["*", "", "", "", "", "", "", "b", ""]
+    assert [entry.raised for entry in dict(grid.rows)["Ditto"]] == ["①", "", "", "", "", "", "", "b", ""]
     assert dict(grid.rows)["FedAvg"][0].notes == "a"
     assert grid.notes[0] == "Printed as 40.00." and grid.notes[1].startswith("seed 2 diverged")
     assert [text for text, _ in grid.header[2]] == ["Acc. (%)", "Std. over clients (%)", "Acc. (%)"]

@@ -42,7 +42,7 @@ def test_a_column_for_every_attack(attacked):
         "Hardened": ["80.00 ± 0.00", "65.00 ± 5.00"],
         "Never": ["50.00 ± 0.00", "–"],
     }
-    assert marks(grid) == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
+    assert marks(grid) == {"Plain": ["①", "②"], "Hardened": ["②", "①"], "Never": ["③", ""]}
     assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.91, "fgsm": 0.65})
     assert "FGSM: one step" in grid.caption and "first, second and third" in grid.caption
     assert "first, second and third" not in attacks(attacked.load(), {})[1].caption

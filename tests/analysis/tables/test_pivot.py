@@ -17,10 +17,10 @@ GOLDEN = """\
 | Method | Digits, Dirichlet β=0.1, 2 clients, Acc. (%) | Digits, Dirichlet β=0.1, 2 clients, Std. over clients (%) | \
 Digits, homogeneous, 2 clients, Acc. (%) | Digits, homogeneous, 2 clients, Std. over clients (%) |
 | --- | ---: | ---: | ---: | ---: |
-| Local | 55.50 ± 0.50 (+9.50) ↓<sup>†</sup> | 5.50 ↓<sup>\\*</sup> | – | – |
-| FedAvg | 46.00 ± 1.00 (+0.00) ↓<sup>‡</sup> | 6.00 ↑<sup>‡</sup> | 70.00 ± 0.00 (+0.00)<sup>\\*</sup> | \
-0.00<sup>\\*</sup> |
-| Ditto | **85.75 ± 0.75 (+39.75) ↑**<sup>\\*</sup> | 5.75<sup>†</sup> | diverged<sup>a</sup> | – |
+| Local | 55.50 ± 0.50 (+9.50) ↓<sup>②</sup> | 5.50 ↓<sup>①</sup> | – | – |
+| FedAvg | 46.00 ± 1.00 (+0.00) ↓<sup>③</sup> | 6.00 ↑<sup>③</sup> | 70.00 ± 0.00 (+0.00)<sup>①</sup> | \
+0.00<sup>①</sup> |
+| Ditto | **85.75 ± 0.75 (+39.75) ↑**<sup>①</sup> | 5.75<sup>②</sup> | diverged<sup>a</sup> | – |
 | Averaged | 62.42 | 5.75 | 70.00 | 0.00 |
 
 <sup>a</sup> seed 2 diverged: the loss of client 1 is not finite in round 1.
@@ -41,7 +41,7 @@ def test_accuracy_alone_has_no_level_of_numbers(common_toy):
     _, grid = accuracy(common_toy.load(), {})
     assert [len(level) for level in grid.header] == [1, 2]
     assert texts(grid)["Local"] == ["55.50 ± 0.50", "–"] and marks(grid)["Local"] == ["", ""]
-    assert "‡" not in grid.caption and "Std. over" not in grid.caption and "Averaged" not in grid.caption
+    assert "③" not in grid.caption and "Std. over" not in grid.caption and "Averaged" not in grid.caption
 
 
 def test_csv_has_the_row_averaged_behind_the_entries(common_toy):
@@ -58,7 +58,7 @@ def test_ties_share_a_rank_from_either_end(make_study):
     for label, values in (("a", [0.4, 0.6]), ("b", [0.3, 0.7]), ("c", [0.3, 0.5]), ("d", [0.6, 0.4])):
         study.cell(label, "dir", 0, {1: values})
     _, grid = accuracy(study.load(), {"std": True, "ranks": True})
-    assert marks(grid) == {"a": ["*", "*"], "b": ["*", ""], "c": ["", "*"], "d": ["*", "*"]}
+    assert marks(grid) == {"a": ["①", "①"], "b": ["①", ""], "c": ["", "①"], "d": ["①", "①"]}
 
 
 def test_a_row_to_compare_with_must_be_there(common_toy):

@@ -17,8 +17,8 @@ from fedgrid.analysis.scores.results import CELL, NEW, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 from fedgrid.grid.plan.manifest_model import Cell
 
-RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
-"""Rank → its mark, as the papers print it."""
+RANK_MARKS = {1: "①", 2: "②", 3: "③"}
+"""Rank → its mark; the papers print *, † and ‡, which readers take for significance."""
 SCORED_AT = POINTS | {
     "validated": f"{POINTS['received']} or {POINTS['trained']}, whichever is better on validation images by method, "
     "seed and round"
