@@ -36,7 +36,7 @@ class Statistic:
     sentence: str = ""
     "What it is, for the caption; without its full stop, as the mean over seeds may follow."
     marks: str = ""
-    "A sentence on the ranks, where the lowest number is the first."
+    "A sentence on the ranks of a number of which the lowest is the first; empty: the highest is."
 
     def explained(self, several: bool) -> str:
         """The sentence on it, where there are `several` seeds or one."""
@@ -87,9 +87,10 @@ def pivot(results: Results, domains: bool = False, delta: str | None = None) -> 
     Raises `UserError` when there is no such row.
     """
     table = summary(results, domains).set_index(ENTRY)
-    for statistic in (statistic for statistic in STATISTICS.values() if statistic.marks):  # the lowest is the first
+    for statistic in list(STATISTICS.values())[1:]:  # accuracies are ranked already
         values = (table.loc[table["status"] == "ok", statistic.value] / ROUNDING).round()
-        table[statistic.rank] = values.groupby([*COLUMN, "domain"]).rank(method="min").astype("Int64")
+        ranks = values.groupby([*COLUMN, "domain"]).rank(method="min", ascending=bool(statistic.marks))
+        table[statistic.rank] = ranks.astype("Int64")
     ranked = table["rank"].groupby([*COLUMN, "domain"]).transform("count")
     table["best"] = (table["rank"] == 1).fillna(False).astype(bool) & (ranked > 1)
     printed = table[table["status"].isin(SCORED)]
