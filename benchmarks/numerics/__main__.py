@@ -5,6 +5,7 @@ identity, and so their cells new keys. The exit code is not 0 where units stay u
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -101,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make numerics", description="List code that computes the same numbers.")
     parser.add_argument("--reason", default="", help="why numbers change, for CHANGELOG.md")
     parser.set_defaults(action=gather)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # or it would leave a worktree
     return run(parser, argv)
 
 

@@ -238,7 +238,7 @@ def elsewhere():
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_process_gives_the_same_and_so_does_every_version(kind, elsewhere):
     assert elsewhere[kind] == digest_of(load("partition", kind)(**settings_of(kind)).split(balanced(), 3))
-    assert elsewhere[kind] == GOLDEN[kind]
+    assert elsewhere[kind] == GOLDEN.get(kind)
 
 
 @pytest.mark.parametrize("by", ["class", "client"])
