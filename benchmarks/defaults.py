@@ -1,9 +1,9 @@
 """Are the defaults of methods good ones? A page of a study that has them beside six values of a hyperparameter.
 
-``python -m benchmarks.defaults TABLE.csv``, the table of accuracy of ``benchmarks/results/methods/defaults.yaml``,
-writes the page to standard output. The rule: at the study's defaults a method's default settings are within 2 points
-of the best of themselves, of the better of FedAvg and FedPer, and of six values of its first hyperparameter, where they
-were tried. Where they are not, the page beside the table says why.
+``python -m benchmarks.defaults TABLE.csv…``, the tables of accuracy of such studies, writes the table of
+``benchmarks/results/methods/defaults.md`` to standard output. The rule: at the study's defaults a method's default
+settings are within 2 points of the best of themselves, of the better of FedAvg and FedPer, and of six values of its
+first hyperparameter, where they were tried. Where they are not, the page beside the table says why.
 """
 
 import csv
@@ -60,10 +60,14 @@ def judged(rows: Mapping[str, tuple[float, str]]) -> list[Judged]:
     return sorted(results, key=lambda row: -row.default)
 
 
-def read(file: Path) -> dict[str, tuple[float, str]]:
-    """Accuracy in % and the point that is scored, of every row of a study's table, by its label."""
-    with file.open(newline="", encoding="utf-8") as opened:
-        return {row["label"]: (100 * float(row["accuracy"]), row["score"]) for row in csv.DictReader(opened)}
+def read(*files: Path) -> dict[str, tuple[float, str]]:
+    """Accuracy in % and the point that is scored, of every row of some tables that has one, by its label."""
+    found = {}
+    for file in files:
+        with file.open(newline="", encoding="utf-8") as opened:
+            rows = [row for row in csv.DictReader(opened) if row["accuracy"]]  # one of six values may diverge
+        found |= {row["label"]: (100 * float(row["accuracy"]), row["score"]) for row in rows}
+    return found
 
 
 def page(rows: list[Judged]) -> str:
@@ -80,4 +84,4 @@ def _verdict(row: Judged) -> str:
 
 
 if __name__ == "__main__":
-    print(page(judged(read(Path(sys.argv[1])))))
+    print(page(judged(read(*map(Path, sys.argv[1:])))))
