@@ -28,9 +28,10 @@ from fedgrid.analysis.papers.claims import (
     UNCHECKED,
 )
 from fedgrid.analysis.papers.published import letters
-from fedgrid.analysis.prose.phrases import counted, listing, ordinal
+from fedgrid.analysis.prose.phrases import listing, ordinal
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
 from fedgrid.analysis.tables.common.pivot import AVERAGED
+from fedgrid.quantities import counted
 
 RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]

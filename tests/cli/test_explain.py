@@ -248,7 +248,7 @@ def test_a_scale_is_looked_for_in_all_studies(studies, output, complaint):
 
 
 def test_a_word_of_no_study_and_a_folder_without_any(studies, complaint):
-    assert "explain: no cell of the 3 studies here fits 'mooon'; nearest: moon" in complaint("explain", "mooon")
+    assert "explain: no cell of s, toy fits 'mooon'; nearest: moon" in complaint("explain", "mooon")
     shutil.rmtree("config")
     assert "explain: there is no study in config/; name one with --configfile" in complaint("explain", "moon")
 

@@ -24,7 +24,7 @@ def test_of_a_new_method_and_its_comparison(folder, output):
     run, check = commands(output("new-method", "mine", "--folder", FOLDER))
     assert run == ["fedgrid", "run", file, "--rounds", "5"] and check == ["fedgrid", "check", file]
     plan, train = commands(output("compare", file, "--data", "digits", "--out", study))
-    assert plan == ["fedgrid", "plan", "--configfile", study] and train[-2:] == ["--configfile", study]
+    assert plan == ["fedgrid", "plan", "--configfile", study] and train == ["fedgrid", "go", study]
     assert output(*plan[1:])
 
 

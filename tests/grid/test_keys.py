@@ -22,7 +22,7 @@ NONE: set[str] = set()
 KINDS = {
     # the version, and how a cell is run, planned, shown: nothing that a number could depend on
     **dict.fromkeys(("__init__", "analysis", "api", "cli", "grid", "jobs", "run", "suite"), NONE),
-    **dict.fromkeys(("command", "components", "errors", "files", "loading", "settings", "shipped"), NONE),
+    **dict.fromkeys(("command", "components", "errors", "files", "loading", "quantities", "settings", "shipped"), NONE),
     "randomness": {"features"} | WITH_PARTITION,
     "tree": CELLS,
     # the data set of the study, and what it is made with; everything is made from it

@@ -21,7 +21,11 @@ class Forked(Checkout):
     def __init__(self, *given: Path | str):
         super().__init__(*given)
         # the forker is there already
-        self.edit("src/fedgrid/run/invocation.py", "any(_is_short(cell) for cell in waiting)", "False")
+        self.edit(
+            "src/fedgrid/run/invocation.py",
+            "if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):",
+            "if False:",
+        )
 
     @property
     def environment(self) -> dict[str, str]:

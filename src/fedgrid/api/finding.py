@@ -76,7 +76,9 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
     """What to change where no cell of any study matches all words: the word that matches none, or that is too many."""
     study = min(studies, key=lambda study: len(_unknown(study, selection)))
     unknown, selection = _unknown(study, selection), _words(selection, _named_cells(study))
-    where = " and ".join(dict.fromkeys(study.name for study in studies))
+    names_of_studies = list(dict.fromkeys(study.name for study in studies))
+    more = f" and {len(names_of_studies) - LISTED} more" if len(names_of_studies) > LISTED else ""
+    where = f"{', '.join(names_of_studies[:LISTED])}{more}"
     if unknown:
         word = unknown[0]
         names = dict.fromkeys(name for study in studies for _, names in _named_cells(study) for name in names)

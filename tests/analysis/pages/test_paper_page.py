@@ -155,7 +155,7 @@ def test_every_experiment_that_was_run_has_one_line_and_all_others_share_one(pag
 def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims(page):
     actual = section(page, "table1")
     assert "<h2>All methods</h2>" in actual and 'href="table1/report.html"' in actual
-    assert 'The table is <a href="#found">at the top' in actual and "<sup>*</sup>" not in actual
+    assert 'The table is <a href="#found">at the top' in actual and "<sup>①</sup>" not in actual
     assert f"3 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
     assert actual.count('<img src="data:image/svg+xml;base64,') == 2  # Ditto is claimed to lead: the rest grey or not
     assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in actual
@@ -194,7 +194,7 @@ def test_what_cannot_run_is_named(page):
 
 
 def test_a_number_opens_its_seeds_files_and_command(page):
-    assert '<button popovertarget="n-table1-3"><em>66.00 ± 1.00</em></button><sup>*</sup>' in page[0]
+    assert '<button popovertarget="n-table1-3"><em>66.00 ± 1.00</em></button><sup>①</sup>' in page[0]
     (opened,) = re.findall(r'<div popover id="n-table1-3" class="number">(.*?)</div>', page[0], re.S)
     text = " ".join(html.unescape(re.sub("<[^>]+>", " ", opened)).split())
     assert text == (

@@ -128,8 +128,7 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     study = make_study()
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
-    absent = without(study, {("m", "dir", 0): "missing"})
-    build.write(study.manifest, study.folder / "partial", "x.yaml", absent)
+    build.write(without(study, {("m", "dir", 0): "missing"}), study.folder / "partial", "x.yaml")
     text = (study.folder / "partial/tables/accuracy.md").read_text()
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 

@@ -36,7 +36,7 @@ def test_report_says_everything(toy, inputs):
         "3 methods, 3 seeds, 15 cells, of which 1 failed",
         "lam = 0.75",
         "Dirichlet β=0.1",
-        "<td><strong>85.75 ± 0.75</strong><sup>*</sup></td>",
+        "<td><strong>85.75 ± 0.75</strong><sup>①</sup></td>",
         "<h3>Figure one</h3>",
         "The caption of &lt;two&gt;.",
         "Time per cell (s)",
@@ -204,6 +204,6 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
     of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "manifest_model", "searches")}
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
-    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "settings")
+    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "quantities", "settings")
     files_alone = {f"fedgrid.{name}" for name in names}
     assert rooms == files_alone | published | of_manifests

@@ -30,7 +30,7 @@ def test_every_scoring_that_has_numbers_is_one_click_away(study):
     actual = {view.name: view for view in views(study.load(), OPTIONS)}
     assert list(actual) == ["as each paper does", "as received", "after training", "by the global model"]
     assert "<td>50.00 ± 0.00<sup>③</sup></td>" in actual["as each paper does"].table
-    assert "<td><em>90.00 ± 0.00</em><sup>*</sup></td>" in actual["after training"].table
+    assert "<td><em>90.00 ± 0.00</em><sup>①</sup></td>" in actual["after training"].table
     assert "<td>70.00 ± 0.00<sup>③</sup></td>" in actual["after training"].table
     assert actual["by the global model"].table.count("<td>–</td>") == 4  # two rows without a global model
 

@@ -69,7 +69,7 @@ def images_of(toy, number, checksum):
 
 def test_cells_of_different_images_are_not_mixed(toy):
     for cell in toy.cells:
-        cell["images"] = str(toy.folder / "data" / "train.parquet")
+        cell["images_file"] = str(toy.folder / "data" / "train.parquet")
     for number, checksum in enumerate(("first", "first", "other")):
         images_of(toy, number, checksum)
     paths = [cell["path"] for cell in toy.cells]

@@ -73,7 +73,7 @@ def test_a_row_of_others_is_shown_and_ranked(toy):
     assert np.isnan(theirs["std_clients"]) and np.isnan(theirs["accuracy_weighted"])
     printed = dict(tables(results))["accuracy"][1]
     (row,) = [entries for name, entries in printed.rows if name == "Theirs (external)"]
-    assert row[0].text.startswith("60.80 ± ") and row[0].mark == "*" and row[1].text == "–"
+    assert row[0].text.startswith("60.80 ± ") and row[0].mark == "①" and row[1].text == "–"
 
 
 def test_seeds_of_unknown_partitions_are_not_paired(toy):

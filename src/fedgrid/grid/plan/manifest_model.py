@@ -162,9 +162,9 @@ class Cell:
     data: str
     heterogeneity: str
     seed: int
-    path: Path
-    "Its results; of external ones the file of the whole row."
     partition: Path
+    path: Path = Path()
+    "Its results; of external ones the file of the whole row."
     kept: dict[str, Path] = field(default_factory=dict)
     "Kind of artifact → its file."
     needs: list[str] = field(default_factory=list)
