@@ -20,6 +20,8 @@ from fedgrid.run.cell_states import MARKS, failure
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+SHORT = 10.0
+"Seconds below which a cell's time has a decimal."
 LAST_LINES = 10
 "Of a job's log that are shown where the job failed and nothing says why."
 BAR = "{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} cells  {elapsed}{postfix}"
@@ -143,7 +145,8 @@ def _result(cell: Cell) -> str:
     table, metadata = read_results(cell.file)
     if metadata.status != "ok":
         return f"{metadata.status}, {metadata.reason}"
-    seconds = duration(metadata.costs.seconds.total)
+    total = metadata.costs.seconds.total
+    seconds = f"{total:.1f} s" if total < SHORT else duration(total)
     point = metadata.score if cell.row.score == "paper" else cell.row.score
     rows = table.to_pandas()
     scores = rows[rows["metric"] == f"accuracy_{point}"]
