@@ -22,8 +22,6 @@ OF_SNAKEMAKE = (
     *("Conda environments:", "Singularity containers:", "Group jobs:"),
 )
 "How messages begin that say nothing of a study, before its run begins."
-
-
 SAID_OTHERWISE = ("CalledProcessError", "Exiting because a job execution failed", "At least one job did not complete")
 "Words of errors for which the run has its own."
 

@@ -2,7 +2,8 @@
 # job.sh LOG MODULE ARGUMENTS…   Runs a module of fedgrid with the interpreter $PYTHON and keeps what it says in LOG.
 #
 # Where it fails, the end of the log is shown, but for a cell, which notes why for the run's log and fedgrid status; and
-# then what the module could not say itself: that it was killed, or that its disk was full. With WARM=1 it runs in the warm worker, where one listens. Exit code 75: it was interrupted.
+# then what the module could not say itself: that it was killed, or that its disk was full. With WARM=1 it runs in the
+# warm worker, where one listens. Exit code 75: it was interrupted.
 interrupted=
 trap interrupted=75 INT TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
 # Snakemake takes PYTHONPATH away where conda deploys software

@@ -158,10 +158,8 @@ def _result(cell: Cell) -> str:
 
 def _failure(cell: Cell) -> str:
     """Why a cell has no results: as its process noted, else the end of its log."""
-    try:
-        return failure(Note.read(cell.status))
-    except (FileNotFoundError, ValueError):
-        return f"its process ended early; the end of {cell.log}:\n{_tail(cell.log)}"
+    note = Note.read_if_possible(cell.status)
+    return failure(note) if note.state else f"its process ended early; the end of {cell.log}:\n{_tail(cell.log)}"
 
 
 def _tail(log: Path) -> str:

@@ -189,7 +189,7 @@ def selected(scores: ClaimScores, names: Sequence[str]) -> list[list[Column]]:
 
 
 def within(claims: Claims) -> Iterator[Part]:
-    """The row against all others, of which none may be better, or so many that it is still among the best ones."""
+    """The row against all others: none may be better, or only so many that it is still among the best ones."""
     name, k = claims.claim.within or (str(claims.claim.leads), 1)
     for column in claims.columns:
         judged = [claims.better(name, other, column) for other in claims.rivals(name, column)]

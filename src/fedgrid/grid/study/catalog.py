@@ -112,7 +112,7 @@ def _described_here(kind: str, reference: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answer:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what the file prints is none of the answer
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what the file prints is not part of the answer
         try:
             json.dump(_described_here(*sys.argv[1:]), answer)
         except UserError as error:
