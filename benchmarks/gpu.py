@@ -23,7 +23,7 @@ import torch
 from benchmarks import gpu_page
 from benchmarks.convolutions import LAYERS, LOWERINGS, PASSES, PRECISIONS
 from benchmarks.machine import facts, hardware
-from benchmarks.processes import OVER, ROOT, Failed, answers, first_line, together
+from benchmarks.processes import OVER, ROOT, Failed, answers, answers_of_many, first_line, together
 from benchmarks.rounds import PARTS as ROUND_PARTS
 from benchmarks.rounds import SLOW, warm
 from fedgrid.loading import names
@@ -95,7 +95,7 @@ def correct(plan: Plan, deadline: float) -> Iterator[Row]:
     pairs += [(method, kinds[0]) for method in others]
     pairs += [(method, kind) for method in plan.compared for kind in kinds if (method, kind) not in pairs]
     questions = [{"method": method, "kind": kind} for method, kind in pairs]
-    yield from answers("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
+    yield from answers_of_many("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
 
 
 def timed(plan: Plan, deadline: float, clients: int = 20, images: int | None = None) -> Iterator[Row]:

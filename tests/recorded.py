@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -13,12 +14,26 @@ SOLVED_BY_HOST = ("_linalg_eigh", "_linalg_svd", "linalg_lstsq")
 "Operators that are computed by libraries that wait, too."
 
 
+class Outside:
+    """A tensor that lay in memory before the capture. A graph knows its address alone, and does not keep it."""
+
+    def __init__(self, t: Tensor):
+        self.memory = StorageWeakRef(t.untyped_storage())
+        self.form, self.kind = (t.storage_offset(), t.size(), t.stride()), t.dtype
+
+    def again(self) -> Tensor:
+        memory = torch.UntypedStorage._new_with_weak_ptr(self.memory.cdata)
+        if memory is None:
+            raise RuntimeError(f"a graph reads memory that was given back: {self.kind} {tuple(self.form[1])}")
+        return torch.empty(0, dtype=self.kind).set_(memory, *self.form)
+
+
 class Recorded(TorchDispatchMode):
     """Records the operators of some work on `memory`, which is then as it was, and does them again at each replay."""
 
     def __init__(self, work: Callable[[], None], memory: Sequence[Tensor]):
         super().__init__()
-        self.calls, self.kept = [], []
+        self.calls, self.kept, self.own = [], [], set()
         before = [t.clone() for t in memory]
         with self:
             work()
@@ -31,12 +46,14 @@ class Recorded(TorchDispatchMode):
             raise RuntimeError(f"operation not permitted when stream is capturing: {name}")
         if torch.Tag.nondeterministic_seeded in function.tags:
             raise RuntimeError(f"operation not permitted when stream is capturing: {name} reads a generator")
-        given, named = tree_map(_as_it_is, (args, kwargs))
+        known = {_memory(t) for t in _tensors((args, kwargs))}
         result = function(*args, **kwargs)
         made = _tensors(tree_map(_as_it_is, result))
-        self.kept.append((given, named, made))  # or their memory would be given to others
-        known = {_memory(t) for t in _tensors((given, named))}
         is_view = bool(made) and all(_memory(t) in known for t in made)
+        if not is_view:
+            self.own.update(map(_memory, made))
+        self.kept += [t for t in made if _memory(t) in self.own]  # or their memory would be given to others
+        given, named = tree_map(self._held, (args, kwargs))
         if torch.Tag.inplace_view in function.tags:  # it changes no number
             return result
         if function._schema.is_mutable:
@@ -48,9 +65,21 @@ class Recorded(TorchDispatchMode):
     @torch.no_grad()
     def replay(self):
         for function, args, kwargs, made in self.calls:
-            result = function(*args, **kwargs)
+            given, named = tree_map(_again, (args, kwargs))
+            result = function(*given, **named)
             for place, value in zip(made, _tensors(result) if made else [], strict=True):
                 place.copy_(value)
+
+    def _held(self, value):
+        """A tensor as a graph holds it; one of the pretended device has no memory to be given back."""
+        if not isinstance(value, Tensor):
+            return value
+        pretended = value.device.type != "cpu"
+        return value.detach() if pretended or _memory(value) in self.own else Outside(value)
+
+
+def _again(value):
+    return value.again() if isinstance(value, Outside) else value
 
 
 def _as_it_is(value):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedgrid.engine.local import captured, stacked
 from fedgrid.engine.local.captured import Captured
-from fedgrid.engine.local.frozen import NotFrozen, form_of, is_ours, key_of
+from fedgrid.engine.local.frozen import NotFrozen, form_of, is_tested, key_of
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.workspaces import NUMBERS_OF_CLIENTS, TrainingWorkspace, bytes_of
 from fedgrid.engine.rounds import federate
@@ -204,9 +204,9 @@ def test_a_loss_that_changes_in_secret_is_refused(training):
         progress(Drifting(), Captured(capture=Recorded), **training)
 
 
-def test_the_code_of_a_key_is_ours_or_not():
+def test_the_code_of_a_key_is_tested_or_not():
     ours = simulations.method("fedprox").loss
-    assert is_ours(key_of(ours)) and not is_ours(key_of(lambda *given: ours(*given)))
+    assert is_tested(key_of(ours)) and not is_tested(key_of(lambda *given: ours(*given)))
 
 
 def test_the_key_covers_closure_defaults_fields_and_globals():

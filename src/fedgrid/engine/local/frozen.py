@@ -5,6 +5,7 @@ was, so a function may be replayed only where all of that is the same.
 """
 
 import functools
+import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass
@@ -17,6 +18,8 @@ PLAIN = (str, int, float, complex, bool, bytes, type(None), type)
 Seen = dict[int, Any]
 "What was looked into, by identity; kept, or something else could get its place in memory."
 OURS = "fedgrid."
+TESTED = frozenset({"fedgrid", "torch"}) | sys.stdlib_module_names
+"Packages whose code the tests have captured."
 
 
 class NotFrozen(Exception):
@@ -62,9 +65,9 @@ def form_of(tree: Any) -> Key:
     return ("number",) if isinstance(tree, float) else ("value", repr(tree))
 
 
-def is_ours(key: Key) -> bool:
-    """Whether all code in a key is fedgrid's, whose tests have captured it."""
-    return all(part.module.startswith(OURS) for part in key if isinstance(part, Code))
+def is_tested(key: Key) -> bool:
+    """Whether all code in a key is fedgrid's, or what it calls, whose tests have captured it."""
+    return all(part.module.partition(".")[0] in TESTED for part in key if isinstance(part, Code))
 
 
 def _held(value: Any, seen: Seen, constants: Set[int]) -> Iterator[Any]:

@@ -30,4 +30,6 @@ class CudaGraph:
 
 
 Capture = Callable[[Callable[[], None], Sequence[Tensor]], Graph]
-"Captures work on memory, which is then as it was; raises RuntimeError where work waits for the device."
+"""Captures work on memory, which is then as it was; raises RuntimeError where work waits for the device.
+
+A graph knows addresses: what work reads must be kept as long as the graph is."""

@@ -205,11 +205,12 @@ class PassWorkspace:
         self.varying = varying
         self.sums = {name: torch.zeros_like(total) for name, total in sums.items()}
         self.size = bytes_of(leaves(self.theta), leaves(self.clients), leaves(self.server.tree))
-        still = replace(task, theta=self.theta, clients=self.clients, server=self.server.tree)
+        self.pieces = pieces  # the graph reads their memory, but does not keep it
+        self.still = replace(task, theta=self.theta, clients=self.clients, server=self.server.tree)
         clients = len(next(iter(sums.values())))
 
         def work() -> None:
-            for name, total in summed(still, pieces, measurement, clients).items():
+            for name, total in summed(self.still, pieces, measurement, clients).items():
                 self.sums[name].copy_(total)
 
         self.graph = captured(capture, work, list(self.sums.values()))
