@@ -179,7 +179,7 @@ FACTOR = [1.0]
 
 
 class Drifting(FedAvg):
-    """Its loss reads what changes from round to round behind a function that nothing shows."""
+    """Its loss reads what changes behind a function that nothing shows."""
 
     def loss(self, theta, batch, at):
         return super().loss(theta, batch, at) + hidden() * squared_distance(theta, at.server.theta + 1.0)
@@ -188,20 +188,51 @@ class Drifting(FedAvg):
 class Hidden:
     """Calls of an object are not looked into."""
 
-    value = 0.0
+    calls, grows_from = 0, 0
 
     def __call__(self):
-        Hidden.value += 0.25
-        return Hidden.value
+        Hidden.calls += 1
+        return 0.25 * max(0, Hidden.calls - Hidden.grows_from)
 
 
 hidden = Hidden()
 
 
 @pytest.mark.parametrize("training", [{}, {"adversarial": Adversarial(steps=1)}])
-def test_a_loss_that_changes_in_secret_is_refused(training):
+def test_a_loss_that_changes_in_secret_is_trained_step_by_step(training, monkeypatch):
+    monkeypatch.setattr(Hidden, "calls", 0)
+    executor = Captured(capture=Recorded)
+    progress(Drifting(), executor, **training)
+    assert executor.counts["not captured"] == ROUNDS - 1
+
+
+def test_a_loss_that_changes_later_is_refused(monkeypatch):
+    monkeypatch.setattr(Hidden, "calls", 0)
+    progress(Drifting(), Captured(capture=Recorded), rounds=2)
+    first_two, Hidden.calls = Hidden.calls, 0  # a training, the capture of the second one, and its comparison
+    monkeypatch.setattr(Hidden, "grows_from", first_two)
     with pytest.raises(UserError, match="cannot be captured; choose the executor 'stacked'"):
-        progress(Drifting(), Captured(capture=Recorded), **training)
+        progress(Drifting(), Captured(capture=Recorded))
+
+
+class WrongGraph(Recorded):
+    """Computes something else than what was captured."""
+
+    def __init__(self, work, memory):
+        super().__init__(work, memory)
+        self.memory = memory
+
+    def replay(self):
+        super().replay()
+        for t in self.memory:
+            t.add_(1)
+
+
+def test_a_graph_that_computes_something_else_is_not_used():
+    executor = Captured(capture=WrongGraph)
+    now, before = progress(FedAvg(), executor), progress(FedAvg(), Stacked())
+    simulations.assert_equal_states(now.state, before.state)
+    assert not executor.counts["replayed"]
 
 
 def test_the_code_of_a_key_is_tested_or_not():
@@ -255,3 +286,18 @@ def test_the_double_leaves_memory_as_it_was_and_replays_on_it():
     graph.replay()
     graph.replay()
     assert memory.tolist() == [4, 4]
+
+
+def test_replays_that_are_compared():
+    assert [n for n in range(1, 300) if captured._compared(n, tested=True)] == [1, 16, 256]
+    assert [n for n in range(1, 40) if captured._compared(n, tested=False)] == [1, 2, 4, 8, 16, 32]
+
+
+def test_a_coarse_product_is_compared_coarsely():
+    one, other = ({"loss": torch.tensor([value])} for value in (1.0, 1.001))
+    assert not captured._agree(one, other)
+    before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
+    try:
+        assert captured._agree(one, other)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -17,6 +17,7 @@ from fedgrid.engine.local.captured import Captured
 from fedgrid.engine.local.grouping import batches_per_call, of_one_epoch
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.losses import cross_entropy
+from fedgrid.engine.local.lowered import Lowered
 from fedgrid.engine.local.optimizers import Optimizer
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.task import LocalTask
@@ -457,7 +458,7 @@ def test_batches_per_call_by_hand():
         ("cpu", FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL, Stacked),
         ("cpu", FLOPS_OF_OVERHEAD + 1, CLIENTS_WORTH_A_CALL, Loop),
         ("cpu", FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL - 0.01, Loop),
-        ("cuda", FLOPS_OF_OVERHEAD + 1, 1, Stacked),
+        ("cuda", FLOPS_OF_OVERHEAD + 1, 1, Lowered),
     ],
 )
 def test_the_executor_that_is_chosen(device, flops, together, expected):

@@ -109,7 +109,7 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
 
 
 def executor_for(settings: Compute, device: torch.device, flops: int, together: float) -> Executor:
-    """The executor that was asked for; `auto` is stacked on a GPU, and on a processor for small steps of many clients.
+    """The executor that was asked for; `auto` is lowered on a GPU, and on a processor stacked for small steps of many.
 
     There a small step (`flops` of the forward pass of a batch) is mostly overhead, which a stack shares if it serves
     enough clients at a time (`together`, on average); a large step alone fills the processor.
@@ -117,7 +117,7 @@ def executor_for(settings: Compute, device: torch.device, flops: int, together: 
     kind = settings.executor
     if kind == "auto":
         shared = flops <= FLOPS_OF_OVERHEAD and together >= CLIENTS_WORTH_A_CALL
-        kind = "stacked" if device.type == "cuda" or shared else "loop"
+        kind = "lowered" if device.type == "cuda" else "stacked" if shared else "loop"
     if kind == "loop":
         return Loop()
     chunk = None if settings.client_chunk == "auto" else int(settings.client_chunk)
