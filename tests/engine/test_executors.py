@@ -479,3 +479,11 @@ def test_captured_steps_need_a_gpu():
     assert isinstance(executor, Captured) and executor.chunk == 3
     with pytest.raises(UserError, match="'captured' needs a CUDA GPU"):
         executor_for(Compute(executor="captured"), torch.device("cpu"), 1, 1)
+
+
+def test_weights_of_an_average_have_the_sum_one(fed):
+    stack = fed.replicate(fed.initial())
+    images = fed.counts.sum(dim=1)
+    assert_close(fed.average(stack, images / images.sum()), fed.average(stack))
+    with pytest.raises(ValueError, match=rf"the weights sum to {float(images.sum()):.4g}, so that this is no average"):
+        fed.average(stack, images)

@@ -1,5 +1,6 @@
 """Experiments, scales and labels: what a paper's file means, and what is said about mistakes in it."""
 
+import importlib.util
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,21 @@ def test_unavailable_data_leave_a_gap_and_do_not_stop_the_run():
     assert len(absent) == 4 and all("'emnist' is not at hand" in cell.reason for cell in absent)
     with pytest.raises(UserError, match="'emnist' is not at hand"):
         study_of(data="emnist", download=False)
+
+
+@pytest.mark.parametrize(
+    ("missing", "data", "words"),
+    [
+        ("torchvision", "emnist", r"'emnist' needs torchvision: pip install 'fedgrid\[download\]'"),
+        ("timm", {"name": "digits", "features": True}, r"the features of 'digits' need timm: pip install 'fedgrid\[f"),
+    ],
+)
+def test_a_library_that_data_need_is_named_before_anything_runs(missing, data, words, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find(name))
+    with pytest.raises(UserError, match=words):
+        study_of(data=data)
+    study_of(data="digits")
 
 
 def test_missing_weights_are_noticed(monkeypatch):

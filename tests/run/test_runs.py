@@ -250,6 +250,20 @@ def test_states_tell_what_lives_waits_and_died():
     assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
 
 
+def test_why_cells_were_not_started():
+    study = planned(seeds=[0, 1])
+    failed, *others = study.cells
+    note(failed, state="failed", reason="no memory")
+    made = others[-1]
+    for file in made.needs:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    assert cell_states.not_started(study, cell_states.read(study)) == [
+        "2 cells not started: the run ended first; with --keep-going it goes on after a failure",
+        "1 cell not started: the data or the partition could not be made",
+    ]
+
+
 RUNNING_AND_FAILED = ["running", "failed", "failed", "running", "failed"]
 
 

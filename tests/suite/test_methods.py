@@ -72,6 +72,11 @@ FLAWED = {
         method.test_a_round_returns_a_state_of_the_same_form,
         r"`round` puts a stack of 2 into s.server.theta.extractor.1.weight; fed.average",
     ),
+    "an average that is none": (
+        [("fed.average(fed.upload(local.theta))", "fed.average(fed.upload(local.theta), fed.counts.sum(dim=1))")],
+        method.test_a_round_returns_a_state_of_the_same_form,
+        r"fed.average: the weights sum to \d+, so that this is no average; divide them by their sum",
+    ),
     "a change in place": (
         [(ROUND, ROUND + '        s.server.theta["head.bias"].add_(1)\n')],
         method.test_a_round_returns_a_state_of_the_same_form,

@@ -11,6 +11,7 @@ from fedgrid.api.planning import Outlook, outlook, unavailable
 from fedgrid.cli.parsing import STUDIES, command, option
 from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import say_notice
+from fedgrid.grid.costs.large_artifacts import STACKS
 from fedgrid.grid.costs.needs import Needs
 from fedgrid.grid.costs.spread import spread_of
 from fedgrid.grid.earlier.other_rounds import other_rounds_sentences
@@ -143,7 +144,12 @@ def _artifacts(planned: Outlook) -> Iterator[str]:
         if files.cells:
             size = f"{files.size / 1e9:.1f} GB" if files.size >= 1e9 else f"{_rounded(files.size / 1e6)} MB"
             more = f", and what {' and '.join(files.carriers)} carries" if files.carriers else ""
-            yield f"{name} of {counted(files.cells, 'cell')}: up to {size}{more}"
+            size = (
+                f"up to {size} ({STACKS} models a client; most methods keep fewer)"
+                if files.at_most
+                else f"about {size}"
+            )
+            yield f"{name} of {counted(files.cells, 'cell')}: {size}{more}"
 
 
 def _rounded(number: float) -> str:

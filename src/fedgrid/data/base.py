@@ -5,6 +5,7 @@ form of the files that everything else reads are the same for all and written he
 """
 
 import abc
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -35,6 +36,8 @@ class DataSet(Component, abc.ABC):
     mean: ClassVar[tuple[float, ...]] = (0.0,)
     std: ClassVar[tuple[float, ...]] = (1.0,)
     "Normalisation constants, one a channel or one for all, after division by `scale`."
+    library: ClassVar[str] = ""
+    "The library that reads and downloads the original files, where it is not one that fedgrid requires."
     renamed: ClassVar = {"images": "image_counts"}
     wanted: ClassVar[str] = ""
     "Which original files to put where: '<files> into <data_root>/<folder>'."
@@ -107,6 +110,11 @@ class DataSet(Component, abc.ABC):
     def is_available(self, root: Path | None) -> bool:
         """Whether the images are available under `root`; does not read them all."""
         return root is not None and (self._copied(root) or self.has_original(root))
+
+    def missing_library(self, root: Path | None) -> str:
+        """The `library`, where the images have to be read or downloaded by it and it is not installed; else empty."""
+        copied = root is not None and self._copied(root)
+        return "" if not self.library or copied or importlib.util.find_spec(self.library) else self.library
 
     def has_original(self, root: Path) -> bool:
         """Whether `root` has the authors' own files."""

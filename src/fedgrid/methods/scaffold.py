@@ -22,6 +22,7 @@ import torch
 
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, hp, inner
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import weighted_sum
 
 
 class Scaffold(FedAvg):
@@ -65,6 +66,6 @@ class Scaffold(FedAvg):
         everyone = torch.full_like(fed.weights, 1 / fed.clients_with_data)  # N
         server = {
             "theta": s.server.theta + self.global_lr * fed.average(dw, share),
-            "variate": s.server.variate + fed.average(dc, everyone),
+            "variate": s.server.variate + weighted_sum(dc, everyone),
         }
         return s.update(server=server, clients={"variate": s.clients.variate + dc}, trained=local.theta)

@@ -2,6 +2,7 @@
 
 import functools
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.machine import lives
 from fedgrid.jobs.status import Note
+from fedgrid.quantities import counted
 from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 
@@ -114,6 +116,21 @@ def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
         lines.append(f"{MARKS[state.name]} {what}{more}: {state.remark} (fedgrid logs {cells[0].key[:8]})")
         lines += [f"    {frame}" for frame in state.frames]
     return lines
+
+
+def not_started(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
+    """Why cells were not started, where a run ends: a line for each reason."""
+    waiting = [cell for key, cell in study.by_key.items() if states_by_key[key].name in ("queued", "missing")]
+    reasons = Counter(map(_waited_for, waiting))
+    return [f"{counted(number, 'cell')} not started: {why}" for why, number in reasons.items()]
+
+
+def _waited_for(cell: Cell) -> str:
+    if cell.pending:
+        return "a search has yet to choose the settings"
+    if not all(file.is_file() for file in cell.needs):
+        return "the data or the partition could not be made"
+    return "the run ended first; with --keep-going it goes on after a failure"
 
 
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:

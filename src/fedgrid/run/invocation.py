@@ -259,7 +259,8 @@ class Invocation:
             say_notice(f"edited during this run: {names}. {used}; {advice}.")
         if failed:
             study = self.study_with_choices
-            for line in cell_states.failures(study, cell_states.read(study)):
+            states = cell_states.read(study)
+            for line in (*cell_states.failures(study, states), *cell_states.not_started(study, states)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
             end = "Stopped, or some jobs failed: see above and fedgrid status. Run the same command to continue."

@@ -11,7 +11,7 @@ from toys import draw_figure
 
 from fedgrid.analysis.figures.common.emphasis import has_muted
 from fedgrid.analysis.figures.common.ends import label_ends, spread
-from fedgrid.analysis.figures.common.limits import limits, rounded, sentences
+from fedgrid.analysis.figures.common.limits import limits, rounded, seen, sentences
 from fedgrid.analysis.figures.common.lines import panelled
 from fedgrid.analysis.figures.common.palette import MUTED
 from fedgrid.analysis.figures.common.style import columns_of_panels, drawing
@@ -78,8 +78,17 @@ def test_lines_far_below_a_bunch_are_cut_off_and_named_but_never_a_shown_one():
     ]
     assert limits(frame, ["p"], curves=True, shown=["m0"])["p"][0] < 40
     with drawing():
-        _, panels = panelled(frame, {"p": "P"}, names, "x", "y", limits=limits(frame, ["p"], curves=True))
+        figure, panels = panelled(frame, {"p": "P"}, names, "x", "y", limits=limits(frame, ["p"], curves=True))
     assert [text.get_text() for text in panels["p"].texts] == ["below: M0 40.0"]
+    (legend,) = figure.legends
+    assert "M0" not in {text.get_text() for text in legend.get_texts()} and len(legend.get_texts()) == 10
+
+
+def test_a_line_that_one_panel_shows_is_in_the_legend():
+    frame = pd.concat([table({"a": 60.0, "b": 75.0}), table({"a": 74.0, "b": 75.0}, "q")])
+    assert seen(frame, {"p": (70.0, 80.0), "q": (70.0, 80.0)}) == {"a", "b"}
+    assert seen(frame[frame["panel"] == "p"], {"p": (70.0, 80.0)}) == {"b"}
+    assert seen(frame, {}) == {"a", "b"}
 
 
 def test_sweeps_show_every_point_and_every_printed_number():

@@ -23,6 +23,7 @@ WAIT = 2.0
 class VisionDataSet(DataSet):
     """A data set of `torchvision.datasets`: a subclass names it, and states the facts of the original."""
 
+    library = "torchvision"
     vision: ClassVar[str]
     "Name of torchvision's class."
     files: ClassVar[tuple[str, ...]]

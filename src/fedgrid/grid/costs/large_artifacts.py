@@ -20,7 +20,9 @@ class FilesToCome:
 
     cells: int
     size: float
-    "In bytes; of cells without a finished one like them, at most so many."
+    "In bytes."
+    at_most: bool
+    "Whether there are cells without a finished one like them, which count as if each client had `STACKS` models."
     carriers: tuple[str, ...]
     "Rows without a finished cell whose models hold more than parameters, which no formula counts."
 
@@ -46,7 +48,7 @@ def files_to_come(kind: str, studies: Iterable[Study], sizes: Callable[[list[Tri
     trials = {trial.name: trial for trial, _ in bounds}
     size_of = dict(zip(trials, sizes(list(trials.values())), strict=True)) if trials else {}
     bounded = sum(bytes_a_number * size_of[trial.name] for trial, bytes_a_number in bounds)
-    return FilesToCome(cells, measured + bounded, tuple(carriers))
+    return FilesToCome(cells, measured + bounded, bool(bounds), tuple(carriers))
 
 
 def _bound(cell: Cell, study: Study, loads: Loads) -> tuple[Trial, int]:

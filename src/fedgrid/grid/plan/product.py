@@ -1,6 +1,7 @@
 """The product rows × data sets × heterogeneity × seeds, every cell with its key."""
 
 import functools
+import importlib.util
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -204,12 +205,18 @@ def grid(
 
 def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> str:
     """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
+    if data.built:
+        return ""
+    if data.backbone and data.backbone["backbone"] != RANDOM and importlib.util.find_spec("timm") is None:
+        return f"the features of '{data.label}' need timm: pip install 'fedgrid[features]'"
     if any(stage.built for stage in data.stages):
         return ""
     with instances.creating_dataset((data.images or data).component) as kind:
-        by_hand, available = kind.by_hand, kind.is_available(root)
+        by_hand, available, library = kind.by_hand, kind.is_available(root), kind.missing_library(root)
     if by_hand and not available:
         return f"'{data.label}' is not at hand: put {by_hand}"
+    if library and (available or download):
+        return f"'{data.label}' needs {library}: pip install 'fedgrid[download]'"
     if download:
         return ""
     if not available:

@@ -106,6 +106,12 @@ def cut_off(table: pd.DataFrame, panel_limits: Limits) -> dict[str, dict[str, fl
     return {panel: last[panel][last[panel] < low].to_dict() for panel, (low, _) in panel_limits.items()}
 
 
+def seen(table: pd.DataFrame, panel_limits: Limits) -> set[str]:
+    """The labels of the lines of which some panel shows a point."""
+    points = zip(table["panel"], table["label"], table["mean"], strict=True)
+    return {label for panel, label, mean in points if mean >= panel_limits.get(panel, (-inf, inf))[0]}
+
+
 def sentences(table: pd.DataFrame, panel_limits: Limits, names: Mapping[str, str]) -> list[str]:
     """Where the axes start, that earlier points lie below, and which lines do so to their end."""
     starts = {panel: low for panel, (low, _) in panel_limits.items()}

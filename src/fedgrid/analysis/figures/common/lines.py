@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from fedgrid.analysis.figures.common.emphasis import Emphasis
 from fedgrid.analysis.figures.common.ends import label_ends, width_of
-from fedgrid.analysis.figures.common.limits import Limits, cut_off
+from fedgrid.analysis.figures.common.limits import Limits, cut_off, seen
 from fedgrid.analysis.figures.common.palette import GREY, MUTED
 from fedgrid.analysis.figures.common.style import MOST_ACROSS, columns_of_panels
 
@@ -77,7 +77,8 @@ def panelled(
     for ax in axes[len(titles) :]:
         ax.remove()
     figure.supylabel(y, fontsize="medium")
-    handles = [Line2D([], [], label=names[label], **styles[label]) for label in names if label in drawn]
+    in_view = seen(table, limits)  # the others are named in the corners of their panels
+    handles = [Line2D([], [], label=names[label], **styles[label]) for label in names if label in in_view]
     position: Literal["outside lower center", "outside right center"]
     position = "outside lower center" if narrow else "outside right center"
     figure.legend(handles=handles, loc=position, handlelength=2.8, ncols=legend_columns)
