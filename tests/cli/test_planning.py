@@ -18,6 +18,7 @@ from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.files import write_table
 from fedgrid.grid.costs import measured
+from fedgrid.grid.costs.around import BEGIN, NUMBERS_A_SECOND, PER_DATASET, PER_PAGE, PER_PARTITION, around
 from fedgrid.grid.costs.forecast import (
     BYTES_A_FILE,
     BYTES_A_ROW,
@@ -155,7 +156,7 @@ def test_a_plain_study_has_a_line_for_each_row_and_its_hours(output):
     ]
     assert (
         len(lines) == 4
-        and lines[3].startswith("left: about 32 min on 4 cores, ")
+        and lines[3].startswith("left: about 33 min on 4 cores, ")
         and "1 of these cells estimated" in lines[3]
     )
 
@@ -252,7 +253,9 @@ def test_hours_of_gpus(on_gpu, output, planned):
     assert (actual["unknown"], actual["measured"]) == (2, 1)
     assert (actual["core_hours"], actual["gpu_hours"], actual["hours"]) == (1, 0.5, 0.25)
     line = output("plan", "--configfile", "study.yaml", "--cores", "2").splitlines()[-1]
-    assert line.startswith("left: about 30 min on 2 cores, a cell on each (1 core-hours, 0.5 GPU-hours); 8 of 10 ")
+    assert line.startswith(
+        "left: about 30 min on 2 cores, a cell on each (1 core-hours, 0.5 GPU-hours, 20 s to begin, "
+    )
     assert "; the time of 2 GPU cells is unknown until one has been measured; 1 of these" in line
 
 
@@ -439,6 +442,18 @@ def test_planning_does_not_import_torch(folder):
         "assert len(found) == 4 and 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_a_run_takes_beside_its_cells():
+    study = study_of()
+    digits = PER_DATASET + 1797 * 64 / NUMBERS_A_SECOND
+    assert around([study], study.cells, 2) == BEGIN + PER_PAGE + digits + 2 * PER_PARTITION / 2
+    for cell in study.cells:
+        for file in cell.needs:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(b"")
+    assert around([study], study.cells[:1], 2) == BEGIN + PER_PAGE
+    assert around([study], [], 2) == 0
 
 
 # -- models

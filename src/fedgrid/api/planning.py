@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError, nearest
+from fedgrid.grid.costs.around import around
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.costs.large_artifacts import FilesToCome, files_to_come
 from fedgrid.grid.costs.needs import Machine, Needs, needs_of
@@ -41,6 +42,11 @@ class Outlook:
     def needs(self) -> Needs:
         """What all cells need together."""
         return needs_of(self.prospects.values(), self.machine)
+
+    @property
+    def around(self) -> float:
+        """Seconds that the run takes beside its cells."""
+        return around(self.studies, [cell for cell in self.to_train if cell.waiting], self.machine.cores)
 
     @property
     def to_train(self) -> list[Cell]:

@@ -127,10 +127,11 @@ def _left(planned: Outlook) -> str:
     if not spread:
         return f"left: {without_time if needs.unknown else 'nothing'}; {took}"
     beside = f"{cores} cores, a cell on each" if cores > 1 else "1 core"
-    hours = [f"{_rounded(needs.core_hours)} core-hours"]
+    more, hours = planned.around, [f"{_rounded(needs.core_hours)} core-hours"]
     hours += [f"{_rounded(needs.gpu_hours)} GPU-hours"] if needs.gpu_hours else []
     measured = f"{needs.measured:,} of these cells estimated from finished ones, " if needs.measured else ""
-    parts = [f"about {estimate(3600 * needs.hours)} on {beside} ({', '.join(hours)})"]
+    hours += [f"{estimate(more)} to begin, prepare data and make pages"]
+    parts = [f"about {estimate(3600 * needs.hours + more)} on {beside} ({', '.join(hours)})"]
     parts += [f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate"]
     parts += [without_time] if needs.unknown else []
     parts += [f"{measured}largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB", took]
@@ -173,5 +174,5 @@ def _as_json(planned: Outlook) -> dict[str, Any]:
         | {"all": asdict(planned.needs_of(study.by_key.values()))}
         for study in planned.studies
     ]
-    total = {"studies": studies, "all": asdict(planned.needs), "cores": planned.machine.cores}
+    total = {"studies": studies, "all": asdict(planned.needs), "cores": planned.machine.cores, "around": planned.around}
     return total | {"times_estimate": spread and asdict(spread), "seconds": planned.seconds}
