@@ -514,3 +514,13 @@ def test_the_numbers_of_a_network_are_counted():
 )
 def test_estimates_are_in_their_largest_unit(seconds, text):
     assert estimate(seconds) == text
+
+
+def test_a_title_of_a_row_stands_beside_its_label(folder, output):
+    methods = '{fedavg_ft: , strong: {method: fedprox, mu: 1.0, title: "FedProx, pulled hard"}}'
+    (folder / "titled.yaml").write_text(FOUR_CELLS.replace("[local, fedavg]", methods))
+    lines = output("plan", "--configfile", "titled.yaml").splitlines()
+    assert lines[:2] == [
+        "fedavg_ft     0 cached     2 to run",
+        "strong        0 cached     2 to run  FedProx, pulled hard",
+    ]

@@ -84,8 +84,9 @@ def _rows(planned: Outlook) -> Iterator[str]:
     groups |= {"search": experiment.trials} if experiment.trials else {}
     width = max(map(len, [*groups, *(row.label for row in experiment.external)]))
     for label, cells in groups.items():
-        needs = planned.needs_of(cells)
-        yield f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run"
+        needs, row = planned.needs_of(cells), study.rows.get(label)
+        own_title = f"  {row.title}" if row and _letters(row.title) != _letters(label) else ""
+        yield f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run{own_title}"
     for row in experiment.external:
         yield f"{row.label:{width}}  external results, {row.origin}"
     rows: dict[str, dict[str, None]] = {}
@@ -93,6 +94,11 @@ def _rows(planned: Outlook) -> Iterator[str]:
         rows.setdefault(cell.key, {})[cell.row.label] = None
     for labels, number in Counter(tuple(of_cell) for of_cell in rows.values() if len(of_cell) > 1).items():
         yield f"{' and '.join(labels)} share {counted(number, 'cell')}: their settings come to the same"
+
+
+def _letters(name: str) -> str:
+    """A name without what tells titles and labels of the same row apart: "FedAvg-FT", "fedavg_ft"."""
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _table(planned: Outlook) -> Iterator[str]:

@@ -99,6 +99,24 @@ def test_a_study_that_does_not_say_has_curves_ablation_and_partitions(common_abl
     assert list(dict.fromkeys(kinds)) == ["curves", "ablation", "partition", "shares"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([{"mu": 0.01}, {"mu": 0.1}, {"mu": 1}], "sweep"),
+        ([{"mu": 0.01}, {"mu": 0.1}], "ablation"),
+        ([{"mu": 0.01}, {"mu": 0.1}, {"mu": 1, "eta": 3}], "ablation"),
+        ([{"by": "class"}, {"by": "client"}, {"by": "both"}], "ablation"),
+    ],
+)
+def test_rows_for_the_values_of_one_number_are_a_sweep(make_study, settings, expected):
+    study = make_study(seeds=[0], heterogeneity={"dir": "Dirichlet"})
+    for number, row in enumerate(settings):
+        study.method(f"r{number}", "fedprox", **row)
+        study.cell(f"r{number}", "dir", 0, {1: [0.5, 0.5]})
+    kinds_drawn = {one.kind for one in drawings(study.load()).values()}
+    assert kinds_drawn & {"sweep", "ablation"} == {expected}
+
+
 def test_what_has_nothing_to_draw_says_why_on_the_page(toy):
     toy.study["show"] = [{"figure": "trust"}, {"figure": "distribution"}]
     (toy.folder / "figures").mkdir(exist_ok=True)

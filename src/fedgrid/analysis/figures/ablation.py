@@ -57,7 +57,7 @@ def draw_figure(results: Results, options: Options, method: str, data: str) -> D
     ax.set_ylabel("Mean test accuracy (%)" + (f"\naxis starts at {floor:g} %" if floor else ""))
     ax.grid(axis="x", visible=False)
     figure.legend(loc="outside upper center", ncols=min(len(variants), 4))
-    title = f"Ablation of {methods[variants[0]].title} on {results.title(data)}"
+    title = f"Variants of {methods[variants[0]].name or method} on {results.title(data)}"
     return figure, title, caption(results, method, data, floor, table.reset_index())
 
 

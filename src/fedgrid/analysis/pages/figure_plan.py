@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis import kinds
+from fedgrid.analysis.figures.common import varying
 from fedgrid.analysis.pages.figure_set import Source
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.files import slug
 from fedgrid.grid.plan.manifest_model import Shown
 
-DEFAULT_FIGURES = [Shown(kind) for kind in ("curves", "ablation", "partition", "shares")]
-"""What a study shows that does not say."""
+FEWEST_SWEPT = 3
+"""Values of a number that are a sweep; fewer are variants."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
     """
     planned: dict[str, Drawing] = {}
     numbers = Counter[str]()
-    for figure in results.study.shown("figure", DEFAULT_FIGURES):
+    for figure in results.study.shown("figure", default_figures(results)):
         kind = choose(figure.kind, kinds.names("figures"), "kind of figure")
         for name, partition, selection in subjects(results, kinds.options("figures", kind).subject):
             stem = "-".join([kind, *name])
@@ -43,6 +44,33 @@ def drawings(results: Results) -> dict[str, Drawing]:
             drawn = Drawing(kind, partition or results, selection, figure.options)
             planned[stem if numbers[stem] == 1 else f"{stem}-{numbers[stem]}"] = drawn
     return planned
+
+
+def default_figures(results: Results) -> list[Shown]:
+    """What a study shows that does not say."""
+    compared = "sweep" if _sweeps(results) else "ablation"
+    return [Shown(kind) for kind in ("curves", compared, "partition", "shares")]
+
+
+def _sweeps(results: Results) -> bool:
+    """Whether methods that have several rows have them for the values of one number."""
+    methods = _methods_of_several_rows(results)
+    if not methods or not results.columns:
+        return False
+    settings = varying.rows(results, *results.columns[0])
+    return all(
+        _is_sweep({label: row for label, row in settings.items() if row["method"] == method}) for method in methods
+    )
+
+
+def _is_sweep(rows: Mapping[str, varying.Settings]) -> bool:
+    parts = [part for name in varying.numbers(rows) for part in varying.families(rows, name)]
+    return len(rows) >= FEWEST_SWEPT and any(len(part.members) == len(rows) for part in parts)
+
+
+def _methods_of_several_rows(results: Results) -> list[str]:
+    rows = Counter(row.method for row in results.study.methods.values())
+    return sorted(method for method, number in rows.items() if number > 1)
 
 
 def subjects(results: Results, subject: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
@@ -56,9 +84,7 @@ def subjects(results: Results, subject: str) -> Iterator[tuple[list[str], Path |
     elif subject == "data":
         yield from (([slug(data)], None, {"data": data}) for data in study.data)
     elif subject == "method":
-        methods = [row.method for row in study.methods.values()]
-        ablated = sorted({name for name in methods if methods.count(name) > 1})
-        for method, data in product(ablated, study.data):
+        for method, data in product(_methods_of_several_rows(results), study.data):
             yield [method, slug(data)], None, {"method": method, "data": data}
     else:
         files = {cell.column: cell.partition for cell in results.cells if cell.seed == study.seeds[0]}
