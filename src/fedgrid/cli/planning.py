@@ -87,8 +87,8 @@ def _rows(planned: Outlook) -> Iterator[str]:
         needs, row = planned.needs_of(cells), study.rows.get(label)
         own_title = f"  {row.title}" if row and _letters(row.title) != _letters(label) else ""
         yield f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run{own_title}"
-    for row in experiment.external:
-        yield f"{row.label:{width}}  external results, {row.origin}"
+    for other in experiment.external:
+        yield f"{other.label:{width}}  external results, {other.origin}"
     rows: dict[str, dict[str, None]] = {}
     for cell in study.cells:
         rows.setdefault(cell.key, {})[cell.row.label] = None
