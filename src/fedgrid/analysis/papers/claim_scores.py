@@ -29,6 +29,9 @@ UNITS = {"loss_roughness": "nats", "rounds": "rounds", "bytes": "KiB", "seconds"
 PHRASES = {
     "accuracy": "accuracy",
     "std_clients": "spread over clients",
+    "worst_tenth": "accuracy of the worst tenth of the clients",
+    "worst_client": "accuracy of the worst client",
+    "jain": "Jain's index of the clients' accuracies",
     "roughness": "roughness of the accuracy curve",
     "loss_roughness": "roughness of the loss curve",
     "rounds": "number of rounds to the target",

@@ -1,12 +1,16 @@
 """From results to scores: over clients, then over rounds and seeds. All accuracies are fractions in [0, 1]."""
 
+from collections.abc import Callable
+
+import numpy as np
 import pandas as pd
-from pandas.core.groupby import DataFrameGroupBy
+from pandas.core.groupby import DataFrameGroupBy, SeriesGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.cells import ABSENT, WAITING
 from fedgrid.analysis.scores.comparisons import ROUNDING, Scores
 from fedgrid.analysis.scores.external import MEAN
+from fedgrid.analysis.scores.fairness import SPREADS
 from fedgrid.analysis.scores.leads import AGAINST, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
 from fedgrid.analysis.scores.results import CELL, COLUMN, ROW, Results
@@ -28,7 +32,8 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Summarise clients within each group of `by`.
 
     Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples), `correct` (test samples of
-    all clients that are classified right) and `std_clients` (population standard deviation).
+    all clients that are classified right), `std_clients` (population standard deviation) and the numbers of
+    `fairness.SPREADS`.
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
     sums = groups[["correct", "samples"]].sum(min_count=1)
@@ -40,7 +45,14 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             "correct": sums["correct"],
             "std_clients": groups["accuracy"].std(ddof=0).where(single),
         }
+        | {name: spread_over(groups["accuracy"], number).where(single) for name, number in SPREADS.items()}
     ).reset_index()
+
+
+def spread_over(accuracies: SeriesGroupBy, number: Callable[[np.ndarray], float]) -> pd.Series:
+    """A number of the clients in each group that have an accuracy; NaN without any."""
+    known = accuracies.agg(lambda values: number(values[~np.isnan(values)]) if values.notna().any() else np.nan)
+    return known.astype(float)
 
 
 def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
@@ -146,6 +158,7 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
         accuracy_weighted=good["accuracy_weighted"].mean(),
         accuracy_weighted_std_seeds=good["accuracy_weighted"].std(ddof=1),
         std_clients=good["std_clients"].mean(),
+        **{name: good[name].mean() for name in SPREADS},
     )
     return table.join(compared(results, scores, table)).fillna({"supported": False}).reset_index()
 

@@ -29,6 +29,12 @@ class Options(TableOptions):
 
     std: bool = False
     "A column with the standard deviation over clients."
+    worst_tenth: bool = False
+    "A column with the mean over the worst tenth of the clients."
+    worst_client: bool = False
+    "A column with the lowest accuracy of a client."
+    jain: bool = False
+    "A column with Jain's index of the clients' accuracies."
     ranks: bool = False
     "Marks of the first three of a column."
     averaged: bool = False
@@ -66,12 +72,12 @@ def make_table(results: Results, options: Options) -> Table:
         rows.append((AVERAGED, averages))
     header = header_of(results, pivoted.columns, [number.header for number in shown] if shown[1:] else [""])
     grid = Grid(caption(results, pivoted, options), "Method", header, rows, notes.texts)
-    return pivoted.tidy(options.averaged), grid
+    return pivoted.tidy(options.averaged, shown), grid
 
 
 def statistics(options: Options) -> list[Statistic]:
     """The numbers of each entry that are shown: its accuracy, and those that the options ask for."""
-    return [number for name, number in STATISTICS.items() if getattr(options, name, True)]
+    return [number for name, number in STATISTICS.items() if getattr(options, name, name == "accuracy")]
 
 
 def caption(results: Results, pivoted: Pivot, options: Options) -> str:

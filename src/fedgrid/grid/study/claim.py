@@ -14,10 +14,10 @@ RULES = ("leads", "last", "within", "above", "difference", "rises", "falls", "gr
 Metric = Annotated[
     str,
     Limits(
-        pattern=r"accuracy(@(0?\.[0-9]+|1))?|std_clients|(clean|fgsm|pgd20)_accuracy|(loss_)?roughness"
-        "|rounds|bytes|seconds",
-        form="accuracy, std_clients, clean_accuracy, fgsm_accuracy, pgd20_accuracy, roughness, loss_roughness, rounds, "
-        "bytes, seconds, or accuracy@ with a share of the rounds such as 0.5",
+        pattern=r"accuracy(@(0?\.[0-9]+|1))?|std_clients|worst_tenth|worst_client|jain|(clean|fgsm|pgd20)_accuracy"
+        "|(loss_)?roughness|rounds|bytes|seconds",
+        form="accuracy, std_clients, worst_tenth, worst_client, jain, clean_accuracy, fgsm_accuracy, pgd20_accuracy, "
+        "roughness, loss_roughness, rounds, bytes, seconds, or accuracy@ with a share of the rounds such as 0.5",
     ),
 ]
 Names = Annotated[list[str], Limits(filled=True, unique=True)]

@@ -9,7 +9,8 @@ from fedgrid.errors import nearest
 from fedgrid.grid.study.codec import RAW, Limits, Misfit
 from fedgrid.grid.study.sections import Section
 
-OF_ROWS = ("std", "ranks", "averaged", "arrows", "domains", "delta")
+SPREADS = ("worst_tenth", "worst_client", "jain")
+OF_ROWS = ("std", *SPREADS, "ranks", "averaged", "arrows", "domains", "delta")
 TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("accuracy", "attacks", "new_clients"), OF_ROWS),
     **dict.fromkeys(("classes", "costs", "settings", "search", "budgets"), ()),
@@ -18,7 +19,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "bytes": ("formula",),
 }
 FIGURES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("traffic", "bars", "ablation", "confusion", "calibration", "trust"), ()),
+    **dict.fromkeys(("traffic", "bars", "gains", "ablation", "confusion", "calibration", "trust"), ()),
     **dict.fromkeys(("distribution", "partition", "shares"), ()),
     **dict.fromkeys(("curves", "loss"), ("window",)),
     "sweep": ("over", "names", "matrix"),
@@ -35,6 +36,9 @@ class Shown:
     table: Annotated[str, Limits(choices=tuple(TABLES))] = ""
     figure: Annotated[str, Limits(choices=tuple(FIGURES))] = ""
     std: bool = False
+    worst_tenth: bool = False
+    worst_client: bool = False
+    jain: bool = False
     ranks: bool = False
     averaged: bool = False
     arrows: bool = False

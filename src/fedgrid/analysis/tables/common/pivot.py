@@ -12,6 +12,7 @@ from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import Column
+from fedgrid.analysis.scores.fairness import SPREADS
 from fedgrid.analysis.scores.results import COLUMN, Results, choose
 from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, cell_scores, summary
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Header, Table, levels
@@ -52,6 +53,21 @@ STATISTICS = {
         "Std. over clients: population standard deviation",
         "In a column of the std over clients, marks go to the lowest.",
     ),
+    "worst_tenth": Statistic(
+        "worst_tenth",
+        "Worst 10 % (%)",
+        "rank_worst_tenth",
+        "Worst 10 %: mean accuracy of the worst tenth of the clients",
+    ),
+    "worst_client": Statistic(
+        "worst_client", "Worst client (%)", "rank_worst_client", "Worst client: the lowest accuracy of a client"
+    ),
+    "jain": Statistic(
+        "jain",
+        "Jain's index (%)",
+        "rank_jain",
+        "Jain's index: (Σa)² / (N·Σa²) of the clients' accuracies a, 100 % where all are equal",
+    ),
 }
 """Option of the accuracy table → the numbers that it adds; the accuracies, which come first, are always there."""
 
@@ -71,12 +87,17 @@ class Pivot:
     table: pd.DataFrame
     averaged: pd.DataFrame
 
-    def tidy(self, averaged: bool) -> pd.DataFrame:
-        """One row an entry, and those of the row Averaged where asked for; without domains where there are none."""
+    def tidy(self, averaged: bool, shown: Sequence[Statistic] = ()) -> pd.DataFrame:
+        """One row an entry, and those of the row Averaged where asked for; without domains where there are none.
+
+        Numbers of `fairness.SPREADS` are there where they are `shown`.
+        """
         table = self.table.drop(columns="best").reset_index()
         if averaged:
             means = self.averaged.reset_index().assign(label=AVERAGED, status="averaged", supported=False)
             table = pd.concat([table, means], ignore_index=True)
+        hidden = [one for one in STATISTICS.values() if one.value in SPREADS and one not in shown]
+        table = table.drop(columns=[name for one in hidden for name in (one.value, one.rank)], errors="ignore")
         without_domains = all(domain == of_domains.EVERY for *_, domain in self.columns)
         return table.drop(columns="domain") if without_domains else table
 
