@@ -1,5 +1,7 @@
 """Numbers and times as sentences have them."""
 
+import re
+
 
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun: "1 cell", "1,200 cells"."""
@@ -22,3 +24,8 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def without_numbers(text: str) -> str:
+    """What two sentences have in common that differ in numbers alone."""
+    return re.sub(r"\d+(?:[.,]\d+)*", "", text)

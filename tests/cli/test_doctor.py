@@ -82,7 +82,7 @@ def test_slurm_without_sacct(cluster, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("installed", "text"),
     [
-        (None, f"not installed: pip install {doctor.PLUGIN}"),
+        (None, "not installed: pip install 'fedgrid[slurm]'"),
         ("3.0.0", f"{doctor.PLUGIN} 3.0.0: fedgrid is tested with"),
     ],
 )

@@ -207,7 +207,7 @@ def test_the_range_of_earlier_forecasts_is_printed_and_is_the_measured_one(outpu
         rows = {row["forecast"]: Spread(float(row["low"]), float(row["high"])) for row in csv.DictReader(lines)}
     assert rows == {"measured": MEASURED, "counted": COUNTED}
     line = output("plan", "--configfile", "study.yaml").splitlines()[-1]
-    assert f"8 of 10 earlier cells took {COUNTED.low:.1f} to {COUNTED.high:.1f} times their estimate" in line
+    assert f"8 of 10 cells take {COUNTED.low:.1f} to {COUNTED.high:.1f} times their estimate" in line
     actual = planned("--configfile", "study.yaml")
     assert actual["times_estimate"] == {"low": COUNTED.low, "high": COUNTED.high}
 

@@ -60,7 +60,12 @@ def test_a_cell_that_ends_is_a_line_with_its_score_and_the_time_left(study, told
     trained(cell, study)
     (line,) = told(event=LogEvent.JOB_FINISHED, job_id=1)
     assert line.startswith("✓ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 0: ")
-    assert " % in " in line and line.endswith(" left")
+    assert " % in " in line and not line.endswith(" left")  # one cell says little of the others
+    for number in (1, 2):
+        told(**job(number + 1, study.cells[number]))
+        trained(study.cells[number], study)
+        (line,) = told(event=LogEvent.JOB_FINISHED, job_id=number + 1)
+    assert line.startswith("✓ 3/4") and line.endswith(" left")
 
 
 def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
@@ -70,7 +75,7 @@ def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
     cell.status.write_text(json.dumps({"state": "failed", "reason": "KeyError: 'x'"}))
     assert told("RuleException:\nCalledProcessError in file", logging.ERROR, event=LogEvent.ERROR) == []
     (line,) = told("Error in rule train", logging.ERROR, event=LogEvent.JOB_ERROR, jobid=1)
-    assert line.startswith("✗ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 1: KeyError: 'x'; about ")
+    assert line.startswith("✗ 1/4  Local, digits, Dirichlet β=0.5, 4 clients, seed 1: KeyError: 'x'")
 
 
 def test_a_process_that_could_not_say_why_is_known_by_its_log(study, told):

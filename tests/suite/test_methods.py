@@ -72,11 +72,6 @@ FLAWED = {
         method.test_a_round_returns_a_state_of_the_same_form,
         r"`round` puts a stack of 2 into s.server.theta.extractor.1.weight; fed.average",
     ),
-    "an average that is none": (
-        [("fed.average(fed.upload(local.theta))", "fed.average(fed.upload(local.theta), fed.counts.sum(dim=1))")],
-        method.test_a_round_returns_a_state_of_the_same_form,
-        r"fed.average: the weights sum to \d+, so that this is no average; divide them by their sum",
-    ),
     "a change in place": (
         [(ROUND, ROUND + '        s.server.theta["head.bias"].add_(1)\n')],
         method.test_a_round_returns_a_state_of_the_same_form,
@@ -186,6 +181,20 @@ def test_an_error_of_the_method_names_its_line(mine):
     cause = cause_of(caught.value, file)
     assert cause.startswith("AttributeError: 'Federation' object has no attribute 'avrage'; raised in ")
     assert "mine.py, line 39 (round): `average = fed.avrage(" in cause and "flaw of the check" not in cause
+
+
+def test_causes_that_differ_in_numbers_are_told_once(mine):
+    file, stream = mine((ROUND, ROUND.replace("theta))", "theta), fed.counts.sum(dim=1))"))), io.StringIO()
+    reporter = Reporter("method_name", str(file), file, False, stream)
+    for case in ("a client with one image", "batch norm"):
+        with pytest.raises(ValueError, match="fed.average: the weights sum to") as caught:
+            method.test_edge(str(file), case)
+        item = SimpleNamespace(function=method.test_edge, callspec=SimpleNamespace(id=f"it-{case}"))
+        reporter._tell(item, caught.value)
+    reporter.tell_repeated()
+    text = stream.getvalue()
+    assert text.count("the weights sum to") == 1
+    assert "FAILED  1 further check, for the same reason as" in text
 
 
 def test_an_error_about_types_says_that_theta_is_in_float64(mine):

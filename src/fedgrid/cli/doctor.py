@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import fedgrid
@@ -101,7 +102,7 @@ def _slurm() -> Iterator[Finding]:
         yield Finding("SLURM", "not here, so cells run on this machine")
         return
     yield Finding("SLURM", "here")
-    yield _version("executor", PLUGIN, f"pip install {PLUGIN}")
+    yield _version("executor", PLUGIN, "pip install 'fedgrid[slurm]'")
     failure = slurm.accounting_failure() if shutil.which("sacct") else "not installed"
     squeue_asked = f"no accounting ({failure}), so runs ask squeue how jobs end"
     yield Finding("sacct", squeue_asked, slurm.forgets_early()) if failure else Finding("sacct", "answers")
@@ -110,7 +111,8 @@ def _slurm() -> Iterator[Finding]:
 def _data_root() -> Finding:
     folder = os.environ.get("FEDGRID_DATA")
     if not folder:
-        return Finding("data root", "FEDGRID_DATA is not set, so data sets are downloaded where a study allows it")
+        by = "" if find_spec("torchvision") else "; most need torchvision for that: pip install 'fedgrid[download]'"
+        return Finding("data root", f"FEDGRID_DATA is not set, so data sets are downloaded where a study allows it{by}")
     there = Path(folder).expanduser().is_dir()
     return Finding("data root", folder, "" if there else "no such folder; set FEDGRID_DATA to one")
 

@@ -57,7 +57,7 @@ def _check_command(argv: list[str]) -> None:
     """Raises UserError for a command that there is not; argparse would list all there are."""
     known = [command.name for command in COMMANDS]
     if argv and not argv[0].startswith("-") and argv[0] not in known:
-        raise UserError(f"there is no command '{argv[0]}'; {nearest(argv[0], known)}; fedgrid --help lists all")
+        raise UserError(f"there is no command '{argv[0]}'; {nearest(argv[0], known)} (fedgrid --help lists all)")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -104,6 +104,8 @@ STUDIES = (
     option("--configfile FILE", f"the studies (default: {DEFAULT})", type=path, nargs="+", default=[DEFAULT]),
     *CHOICE,
 )
+FILE = option("file FILE", "the study, without --configfile", type=path, nargs="?")
+FILES = option("files FILE", "the studies, without --configfile", type=path, nargs="*")
 RESULTS = option("--results FOLDER", "default: results", type=path, default=Path("results"))
 "The folder of results, for commands on its store."
 STORE = (
@@ -115,4 +117,10 @@ STORE = (
 
 def study_of(arguments: argparse.Namespace) -> Study:
     """The study that a command's options name."""
-    return read_study(arguments.configfile, arguments.scale, arguments.only)
+    return read_study(file_of(arguments), arguments.scale, arguments.only)
+
+
+def file_of(arguments: argparse.Namespace) -> Path:
+    """The file of the study that a command's options or its argument name."""
+    file: Path = getattr(arguments, "file", None) or arguments.configfile
+    return file

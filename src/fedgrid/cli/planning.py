@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fedgrid.api.planning import Outlook, outlook, unavailable
-from fedgrid.cli.parsing import STUDIES, command, option
+from fedgrid.cli.parsing import FILES, STUDIES, command, option
 from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import say_notice
 from fedgrid.grid.costs.large_artifacts import STACKS
@@ -32,6 +32,7 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 
 
 @command(
+    FILES,
     *STUDIES,
     option("--cores N", "cores of the run (default: those of this machine that may be used)", type=int),
     _forms,
@@ -40,11 +41,11 @@ def plan(arguments: argparse.Namespace) -> None:
     """Which cells of studies are cached and which are to run, and about how many hours these take.
 
     fedgrid plan
-    fedgrid plan --configfile config/mnist.yaml --cells
-    fedgrid plan --configfile config/papers/*.yaml --scale small
-    fedgrid plan --configfile config/papers/fedcosr.yaml --only table2,table3 --json
+    fedgrid plan config/mnist.yaml --cells
+    fedgrid plan config/papers/*.yaml --scale small
+    fedgrid plan config/papers/fedcosr.yaml --only table2,table3 --json
     """
-    planned = outlook(arguments.configfile, arguments.scale, arguments.only, arguments.cores)
+    planned = outlook(arguments.files or arguments.configfile, arguments.scale, arguments.only, arguments.cores)
     for study in planned.studies:
         originals.say_notices(study)
         for notice in study.notices:
@@ -138,7 +139,7 @@ def _left(planned: Outlook) -> str:
     measured = f"{needs.measured:,} of these cells estimated from finished ones, " if needs.measured else ""
     hours += [f"{estimate(more)} to begin, prepare data and make pages"]
     parts = [f"about {estimate(3600 * needs.hours + more)} on {beside} ({', '.join(hours)})"]
-    parts += [f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate"]
+    parts += [f"8 of 10 cells take {spread.low:.1f} to {spread.high:.1f} times their estimate"]
     parts += [without_time] if needs.unknown else []
     parts += [f"{measured}largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB", took]
     return f"left: {'; '.join(parts)}"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedgrid.api.explanation import explain as explained
-from fedgrid.api.finding import file_of_key, the_cell
+from fedgrid.api.finding import file_of_key, matching_cells, the_cell
 from fedgrid.api.study_file import studies_here
-from fedgrid.cli.parsing import CHOICE, STUDY, command, flag, option, path, study_of
+from fedgrid.cli.parsing import CHOICE, FILE, STUDY, command, file_of, flag, option, path, study_of
 from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -25,16 +25,19 @@ from fedgrid.run.lock import StoreLock
 
 EVERY = 2.0
 "Seconds between two looks of `--watch`."
+CONFIGFILE = (
+    "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
+)
 HOME = "\x1b[H\x1b[J"
 "Tells a terminal to go to its first line and to clear what follows."
 
 
-@command(flag("--watch", "refresh every 2 seconds until nothing runs"), *STUDY)
+@command(FILE, flag("--watch", "refresh every 2 seconds until nothing runs"), *STUDY)
 def status(arguments: argparse.Namespace) -> None:
     """Done, running, queued and failed cells as a grid, one sign for each seed, and the time left.
 
     fedgrid status
-    fedgrid status --configfile config/mnist.yaml --watch
+    fedgrid status config/mnist.yaml --watch
     """
     study = study_of(arguments)
     manifests = manifest.files(study)
@@ -49,16 +52,16 @@ def status(arguments: argparse.Namespace) -> None:
         time.sleep(EVERY)
 
 
-@command(*STUDY)
+@command(FILE, *STUDY)
 def report(arguments: argparse.Namespace) -> None:
     """Tables, figures and report of the cells that are finished, also while a run is going or after it failed.
 
     fedgrid report
-    fedgrid report --configfile config/mnist.yaml
+    fedgrid report config/mnist.yaml
     """
     from fedgrid.analysis.pages import partial
 
-    print(*partial.report_of(study_of(arguments), str(arguments.configfile)), sep="\n")
+    print(*partial.report_of(study_of(arguments), str(file_of(arguments))), sep="\n")
 
 
 def _lines(study: Study, states_by_key: dict[str, State], remarks: dict[str, str]) -> list[str]:
@@ -128,7 +131,8 @@ def _times(study: Study, states_by_key: dict[str, State]) -> list[str]:
 @command(
     option("selection WORD", "the cell's key, or its method, data set, partition and seed (s0)", nargs="+"),
     option("--lines", "default: 20", type=int, default=20),
-    *STUDY,
+    option("--configfile", CONFIGFILE, type=path),
+    *CHOICE,
 )
 def logs(arguments: argparse.Namespace) -> None:
     """Print the tail of a cell's log.
@@ -139,7 +143,10 @@ def logs(arguments: argparse.Namespace) -> None:
     """
     if arguments.lines < 1:
         raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
-    study = study_of(arguments)
+    studies = [study for _, study in studies_here(arguments.configfile, arguments.scale, arguments.only)]
+    if not studies:
+        raise UserError("logs: there is no study in config/; name one with --configfile")
+    study = next((study for study in studies if matching_cells(study, arguments.selection)), studies[0])
     log = file_of_key(study.store, arguments.selection, "logs/cells/**/s*-{key}*.log")
     if log is None or any(cell.key.startswith(arguments.selection[0]) for cell in study.cells):
         cell = the_cell(study, arguments.selection, "logs")
@@ -159,11 +166,6 @@ SELECTION = (
     "itself, or a cell's key"
 )
 EXAMPLES = ('fedgrid explain FedCoSR "seed 0"', "fedgrid explain 96.38", "fedgrid explain 3fa1b2c4")
-CONFIGFILE = (
-    "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
-)
-
-
 @command(
     option("selection WORD", SELECTION, nargs="*"),
     flag("--code", "list the modules that make the key, and those that do not"),

@@ -15,7 +15,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.machine import lives
 from fedgrid.jobs.status import Note
-from fedgrid.quantities import counted
+from fedgrid.quantities import counted, without_numbers
 from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 
@@ -108,9 +108,11 @@ def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
     alike: dict[tuple[tuple[str, str, str], State], list[Cell]] = {}
     for key, cell in study.by_key.items():
         if (state := states_by_key[key]).name in ("failed", "diverged"):
-            alike.setdefault((cell.table_position[:3], replace(state, share=0.0)), []).append(cell)
+            kind = replace(state, share=0.0, remark=without_numbers(state.remark) if state.frames else state.remark)
+            alike.setdefault((cell.table_position[:3], kind), []).append(cell)
     lines = []
-    for (_, state), cells in alike.items():
+    for cells in alike.values():
+        state = states_by_key[cells[0].key]
         more = "".join(f", {cell.seed}" for cell in cells[1:])
         what = cells[0].description.replace(", seed ", ", seeds ") if more else cells[0].description
         lines.append(f"{MARKS[state.name]} {what}{more}: {state.remark} (fedgrid logs {cells[0].key[:8]})")

@@ -263,7 +263,8 @@ class Invocation:
             for line in (*cell_states.failures(study, states), *cell_states.not_started(study, states)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
-            end = "Stopped, or some jobs failed: see above and fedgrid status. Run the same command to continue."
+            mend = "Mend what is named there, then run" if any(state.frames for state in states.values()) else "Run"
+            end = f"Stopped, or some jobs failed: see above and fedgrid status. {mend} the same command to continue."
             print(self._partial(), *earlier, end, sep="\n", file=sys.stderr)
         elif not complete:
             others = "Other tables and pages may be out of date: see fedgrid status."

@@ -24,6 +24,8 @@ SHORT = 10.0
 "Seconds below which a cell's time has a decimal."
 LAST_LINES = 10
 "Of a job's log that are shown where the job failed and nothing says why."
+FEWEST_TIMED = 3
+"Cells that have ended before anything is said of the time left; the first ones wait for a library to be imported."
 BAR = "{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} cells  {elapsed}{postfix}"
 
 
@@ -99,7 +101,7 @@ class RunLog:
         """The end of a line: how long the other cells will take, from the time that those before them took."""
         ended = sum(self.work[key] for key in self.ended)
         rest = sum(self.work.values()) - ended
-        if not rest or self.began is None:
+        if not rest or self.began is None or len(self.ended) < FEWEST_TIMED:
             return ""
         return f"; about {duration((time.monotonic() - self.began) * rest / ended)} left"
 

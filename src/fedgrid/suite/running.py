@@ -17,6 +17,7 @@ import torch
 
 from fedgrid.engine.local.executor import Diverged
 from fedgrid.errors import UserError, say
+from fedgrid.quantities import without_numbers
 from fedgrid.suite.expectations import NotFinite, Unmet, check_of, describe_divergence
 from fedgrid.suite.method_source import file_of
 
@@ -65,7 +66,7 @@ class Reporter:
         self.seconds, self.interrupted = 0.0, False
         self.causes: dict[str | type[NotFinite], list[str]] = {}
         """The causes of failures so far, each with the titles of the checks that failed for it. Numbers that are not
-        finite are one cause, whichever they are."""
+        finite are one cause, whichever they are, and so are sentences that differ in numbers alone."""
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Makes the suite's mark known."""
@@ -112,7 +113,8 @@ class Reporter:
             return
         self.failed += 1
         cause = cause_of(error, self.file)
-        titles = self.causes.setdefault(NotFinite if isinstance(error, NotFinite | Diverged) else cause, [])
+        kind = NotFinite if isinstance(error, NotFinite | Diverged) else without_numbers(cause)
+        titles = self.causes.setdefault(kind, [])
         titles.append(title)
         if len(titles) == 1:
             say(f"FAILED  {title}", self.stream)

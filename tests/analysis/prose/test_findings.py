@@ -52,7 +52,7 @@ def test_a_lead_of_one_image_is_none(make_study):
     study.in_column({"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
     assert sentences(study) == (
         "a leads with 90.00 %, but not significantly: +1.20 points over b with 88.80 % (95 % CI 1.00 to 1.40, 5 seeds, "
-        "too few for a test: 1.2 more test images right per seed)."
+        "no test: 1.2 more test images right per seed)."
     )
 
 

@@ -29,10 +29,17 @@ def score_texts(manifest: Manifest, keys: Collection[str]) -> tuple[dict[str, st
 
 
 def entries_that_print(results: Results, number: str) -> set[tuple[str, str, str]]:
-    """Label, data and heterogeneity of the entries whose accuracy, or that of one of whose seeds, is printed so."""
-    frames = summary(results), cell_scores(results)
-    printed = [frame.loc[frame["accuracy"].map(percent) == number, ROW] for frame in frames]
-    return {(label, data, kind) for frame in printed for label, data, kind in frame.itertuples(index=False)}
+    """Label, data and heterogeneity of the entries whose accuracy, or that of one of whose seeds, is printed so.
+
+    Those of the study's own table or, where it has none, of the views that score models at another point of a round.
+    """
+    for scored in (results, *map(results.rescored, POINTS)):
+        frames = summary(scored), cell_scores(scored)
+        printed = [frame.loc[frame["accuracy"].map(percent) == number, ROW] for frame in frames]
+        entries = {(label, data, kind) for frame in printed for label, data, kind in frame.itertuples(index=False)}
+        if entries:
+            return entries
+    return set()
 
 
 def score_text(score: pd.Series, point: str) -> str:

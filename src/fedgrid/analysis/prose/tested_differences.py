@@ -17,8 +17,9 @@ def margin(against: Any) -> str:
 def evidence(against: Any) -> str:
     """What stands behind a difference: interval, seeds, p-value, and in its place test images that are too few."""
     seeds = counted(int(against["common"]), "seed")
-    images = [extra_correct_images(against)] if against["images"] <= IMAGES else []
-    tested = f"too few for a test: {images[0]}" if images else f"p = {against['p_value']:.2g}"
+    ahead = against["images"] * (1 if against["difference"] > 0 else -1)
+    images = [extra_correct_images(against)] if ahead <= IMAGES else []
+    tested = f"no test: {images[0]}" if images else f"p = {against['p_value']:.2g}"
     if pd.notna(against["low"]):
         interval = f"{100 * (1 - LEVEL):g} % CI {signed(against['low'])} to {signed(against['high'])}"
         parts = [interval, seeds, tested]
