@@ -187,7 +187,7 @@ def test_causes_that_differ_in_numbers_are_told_once(mine):
     file, stream = mine((ROUND, ROUND.replace("theta))", "theta), fed.counts.sum(dim=1))"))), io.StringIO()
     reporter = Reporter("method_name", str(file), file, False, stream)
     for case in ("a client with one image", "batch norm"):
-        with pytest.raises(ValueError, match="fed.average: the weights sum to") as caught:
+        with pytest.raises(ValueError, match=r"fed\.average: the weights sum to") as caught:
             method.test_edge(str(file), case)
         item = SimpleNamespace(function=method.test_edge, callspec=SimpleNamespace(id=f"it-{case}"))
         reporter._tell(item, caught.value)

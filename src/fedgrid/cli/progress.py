@@ -166,6 +166,8 @@ SELECTION = (
     "itself, or a cell's key"
 )
 EXAMPLES = ('fedgrid explain FedCoSR "seed 0"', "fedgrid explain 96.38", "fedgrid explain 3fa1b2c4")
+
+
 @command(
     option("selection WORD", SELECTION, nargs="*"),
     flag("--code", "list the modules that make the key, and those that do not"),
