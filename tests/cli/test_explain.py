@@ -256,3 +256,10 @@ def test_a_word_of_no_study_and_a_folder_without_any(studies, complaint):
 def test_a_mistake_in_the_default_study_is_said(studies, complaint):
     (studies / "config/study.yaml").write_text(PROX.replace("dirichlet", "dirichlt"))
     assert "dirichlt" in complaint("explain", "moon")
+
+
+def test_logs_are_looked_for_where_cells_are(studies, output, complaint):
+    assert output("logs", "moon", "s0").startswith("moon, digits, ")
+    assert "logs: no cell of s fits 'mooon'" in complaint("logs", "mooon", "s0")
+    shutil.rmtree("config")
+    assert "logs: there is no study in config/; name one with --configfile" in complaint("logs", "moon")

@@ -122,3 +122,8 @@ def test_an_adopted_cell_is_used_as_any_other_and_says_where_it_comes_from(train
         output("explain", trained.cells[0].key)
     )
     assert output("verify").endswith("2 cells trained again: every recorded bit is the same\n")
+
+
+def test_a_study_may_be_named_without_its_option(folder, output):
+    assert output("status", "study.yaml") == output("status", *STUDY)
+    assert output("plan", "study.yaml").splitlines()[:3] == output("plan", *STUDY).splitlines()[:3]

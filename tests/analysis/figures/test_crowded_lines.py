@@ -58,6 +58,11 @@ def test_axes_start_where_the_lines_are_and_captions_say_so(crowded):
         assert f"Panels have axes of their own, which start at {low:g} and {low_2:g} %" in caption
 
 
+def test_a_title_that_is_a_sentence_is_quoted(crowded):
+    crowded.study["title"] = "Who is best?"
+    assert curves(crowded.load(), "digits")[2].startswith("“Who is best?”: mean test accuracy")
+
+
 def test_one_axis_is_said_once_and_an_axis_from_zero_not_at_all():
     last = dict(zip(ELEVEN, 100 * LAST, strict=True))
     for frame, expected in (

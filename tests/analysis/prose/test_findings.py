@@ -9,6 +9,7 @@ import pytest
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.findings import findings
+from fedgrid.analysis.prose.tested_differences import evidence
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import summary
 
@@ -155,3 +156,9 @@ def test_a_method_of_the_users_own_comes_first_with_its_place(make_study):
     best = make_study(seeds=list(range(5))).in_column({"fedavg": FIVE, "local": LOWER})
     best.study["methods"]["fedavg"]["file"] = "fedavg.py"
     assert sentences(best).startswith("fedavg (own file) is 1st of 2 with 90.00 %. fedavg (own file) leads")
+
+
+def test_a_row_far_behind_is_tested():
+    against = {"difference": -0.3, "images": -30.0, "common": 5, "low": -0.31, "high": -0.29, "p_value": 0.001}
+    assert evidence(against).endswith("5 seeds, p = 0.001)")
+    assert evidence(against | {"images": 0.5}).endswith("no test: 0.5 more test images right per seed)")

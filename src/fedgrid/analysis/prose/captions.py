@@ -47,9 +47,11 @@ DOING = {
 
 
 def lead(results: Results) -> str:
-    """The study's title, with what share of it there is where it is not finished."""
+    """The study's title before a colon, with what share of it there is where it is not finished."""
     finished, cells = len(results.trained), len(results.to_train)
-    return results.study.title + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
+    title, ends = results.study.title, ("?", "!", ".")
+    unfinished = f" (unfinished: {finished} of {cells} cells)" if finished < cells else ""
+    return (f"“{title}”" if title.endswith(ends) else title) + unfinished
 
 
 def progress(results: Results) -> str:
