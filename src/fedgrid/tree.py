@@ -1,5 +1,6 @@
 """Named trees of tensors: a parameter set is a flat tree, a stack of them has the client axis first."""
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
@@ -148,6 +149,15 @@ def all_finite(tree: Any) -> bool:
             by_type.setdefault(t.dtype, []).append(t.flatten())
     flags = [torch.cat(tensors).isfinite().all() for tensors in by_type.values()]  # one check, not one for each tensor
     return not flags or bool(torch.stack(flags).all())
+
+
+def check_weights(weights: Tensor) -> None:
+    """Raises ValueError where weights of an average [n] do not add up to 1, but for rounding in float32."""
+    if not math.isclose(total := float(weights.sum()), 1, abs_tol=1e-4):
+        raise ValueError(
+            f"fed.average: the weights sum to {total:.4g}, so that this is no average; "
+            "divide them by their sum, or add up by fedgrid.tree.weighted_sum"
+        )
 
 
 def weighted_sum(stack: TensorOrTree, weights: Tensor) -> TensorOrTree:

@@ -65,7 +65,7 @@ class Scaffold(FedAvg):
         share = fed.weights if self.weighted else torch.full_like(fed.weights, 1 / fed.size)
         everyone = torch.full_like(fed.weights, 1 / fed.clients_with_data)  # N
         server = {
-            "theta": s.server.theta + self.global_lr * fed.average(dw, share),
+            "theta": s.server.theta + self.global_lr * weighted_sum(dw, share),
             "variate": s.server.variate + weighted_sum(dc, everyone),
         }
         return s.update(server=server, clients={"variate": s.clients.variate + dc}, trained=local.theta)

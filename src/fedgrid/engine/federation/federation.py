@@ -1,6 +1,5 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,10 +24,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import TensorOrTree, Tree, as_tree, placed, rows, tree_map, weighted_sum
-
-SUM_TOLERANCE = 1e-4
-"By how much the sum of weights may miss 1; in float32 it does by rounding."
+from fedgrid.tree import TensorOrTree, Tree, as_tree, check_weights, placed, rows, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -177,14 +173,9 @@ class Federation:
 
         Raises ValueError for weights whose sum is not 1; `fedgrid.tree.weighted_sum` takes any.
         """
-        if weights is None:
-            return weighted_sum(stack, self.weights)
-        if not math.isclose(total := float(weights.sum()), 1, abs_tol=SUM_TOLERANCE):
-            raise ValueError(
-                f"fed.average: the weights sum to {total:.4g}, so that this is no average; "
-                "divide them by their sum, or add up by fedgrid.tree.weighted_sum"
-            )
-        return weighted_sum(stack, weights)
+        if weights is not None:
+            check_weights(weights)
+        return weighted_sum(stack, self.weights if weights is None else weights)
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
         """The federation of some of these clients; `chosen` is bool [n], positions [m] or a slice.
