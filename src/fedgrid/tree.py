@@ -151,13 +151,14 @@ def all_finite(tree: Any) -> bool:
     return not flags or bool(torch.stack(flags).all())
 
 
-def check_weights(weights: Tensor) -> None:
-    """Raises ValueError where weights of an average [n] do not add up to 1, but for rounding in float32."""
+def adding_up(weights: Tensor) -> Tensor:
+    """The weights of an average [n]; ValueError where they do not add up to 1, but for rounding in float32."""
     if not math.isclose(total := float(weights.sum()), 1, abs_tol=1e-4):
         raise ValueError(
             f"fed.average: the weights sum to {total:.4g}, so that this is no average; "
             "divide them by their sum, or add up by fedgrid.tree.weighted_sum"
         )
+    return weights
 
 
 def weighted_sum(stack: TensorOrTree, weights: Tensor) -> TensorOrTree:

@@ -24,7 +24,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import TensorOrTree, Tree, as_tree, check_weights, placed, rows, tree_map, weighted_sum
+from fedgrid.tree import TensorOrTree, Tree, adding_up, as_tree, placed, rows, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,8 @@ class Federation:
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
     def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
-        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg) or by `weights` [n].
-
-        Raises ValueError for weights whose sum is not 1; `fedgrid.tree.weighted_sum` takes any.
-        """
-        if weights is not None:
-            check_weights(weights)
-        return weighted_sum(stack, self.weights if weights is None else weights)
+        """Σ_i p_i·stack[i], by training images (FedAvg) or by `weights` [n]; ValueError where these do not sum to 1."""
+        return weighted_sum(stack, self.weights if weights is None else adding_up(weights))
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
         """The federation of some of these clients; `chosen` is bool [n], positions [m] or a slice.
