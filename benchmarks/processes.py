@@ -131,16 +131,19 @@ def answers_of_many(
 ) -> Iterator[dict[str, Any]]:
     """`answers` of several processes at once, in the order in which these give them; half of the cores have one."""
     processes = max(1, min(MOST_PROCESSES, (os.cpu_count() or 1) // 2, len(questions)))
-    given: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    given: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 
     def ask(some: Iterable[Mapping[str, Any]]) -> None:
-        for answer in answers(module, job, some, deadline, patience):
-            given.put(answer)
+        try:
+            for answer in answers(module, job, some, deadline, patience):
+                given.put(answer)
+        finally:
+            given.put(None)  # also after an error, or who waits would wait for ever
 
     with ThreadPoolExecutor(processes) as threads:
         asked = [threads.submit(ask, questions[number::processes]) for number in range(processes)]
-        for _ in questions:
-            yield given.get()
+        for _ in asked:
+            yield from iter(given.get, None)
         for thread in asked:
             thread.result()
 

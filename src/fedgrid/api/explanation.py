@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.api.finding import cells_behind, check_alike, file_of_key, no_cell
-from fedgrid.errors import UserError
+from fedgrid.api.finding import cells_behind, check_alike, file_of_key, looked_through, no_cell
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan import manifest
@@ -26,19 +25,17 @@ def explain(studies: Iterable[tuple[str, Study]], selection: Sequence[str], with
     Without such a study, a key may be that of results that none of them plans. Raises UserError where the words fit
     nothing, or cells that differ in more than their seeds.
     """
-    searched: list[Study] = []
-    for name, study in studies:
-        if cells := cells_behind(study, selection):
-            check_alike(name, selection, "explain", cells)
-            yield from _explain_cells(study, selection, cells, name if searched else "", with_code)
-            return
-        searched.append(study)
-    if not searched:
-        raise UserError("explain: there is no study in config/; name one with --configfile")
-    unplanned = file_of_key(searched[0].store, selection, "cells/**/s*-{key}*.parquet")
+    searched, cells = looked_through(studies, lambda study: cells_behind(study, selection), "explain")
+    if cells:
+        name, study = searched[-1]
+        check_alike(name, selection, "explain", cells)
+        yield from _explain_cells(study, selection, cells, name if len(searched) > 1 else "", with_code)
+        return
+    every = [study for _, study in searched]
+    unplanned = file_of_key(every[0].store, selection, "cells/**/s*-{key}*.parquet")
     if unplanned is None:
-        raise no_cell(searched, selection, "explain")
-    yield from _explain_results(unplanned, searched)
+        raise no_cell(every, selection, "explain")
+    yield from _explain_results(unplanned, every)
 
 
 def _explain_cells(

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from fedgrid.errors import UserError
@@ -28,6 +28,23 @@ def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     if len(cells) > 1:
         raise _several(study.name, selection, command, cells)
     return cells[0]
+
+
+def looked_through(
+    studies: Iterable[tuple[str, Study]], cells_of: Callable[[Study], list[Cell]], command: str
+) -> tuple[list[tuple[str, Study]], list[Cell]]:
+    """The named studies up to the first that has such cells, and these; all studies, where none has any.
+
+    Raises UserError where there is no study.
+    """
+    searched = []
+    for named in studies:
+        searched.append(named)
+        if cells := cells_of(named[1]):
+            return searched, cells
+    if not searched:
+        raise UserError(f"{command}: there is no study in config/; name one with --configfile")
+    return searched, []
 
 
 def file_of_key(store: Path, selection: Sequence[str], pattern: str) -> Path | None:

@@ -81,11 +81,12 @@ def _rows(planned: Outlook) -> Iterator[str]:
     """A line for each row of a plain study, one for the cells of its searches, and one for each row of others."""
     (study,) = planned.studies
     (experiment,) = study.experiments
-    groups = {label: [cell for cell in study.cells if cell.row.label == label] for label in study.rows}
+    known = study.rows
+    groups = {label: [cell for cell in study.cells if cell.row.label == label] for label in known}
     groups |= {"search": experiment.trials} if experiment.trials else {}
     width = max(map(len, [*groups, *(row.label for row in experiment.external)]))
     for label, cells in groups.items():
-        needs, row = planned.needs_of(cells), study.rows.get(label)
+        needs, row = planned.needs_of(cells), known.get(label)
         own_title = f"  {row.title}" if row and _letters(row.title) != _letters(label) else ""
         yield f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run{own_title}"
     for other in experiment.external:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedgrid.api.explanation import explain as explained
-from fedgrid.api.finding import file_of_key, matching_cells, the_cell
+from fedgrid.api.finding import file_of_key, looked_through, matching_cells, the_cell
 from fedgrid.api.study_file import studies_here
 from fedgrid.cli.parsing import CHOICE, FILE, STUDY, command, file_of, flag, option, path, study_of
 from fedgrid.cli.phrases import other_code_lines, search_lines
@@ -143,10 +143,9 @@ def logs(arguments: argparse.Namespace) -> None:
     """
     if arguments.lines < 1:
         raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
-    studies = [study for _, study in studies_here(arguments.configfile, arguments.scale, arguments.only)]
-    if not studies:
-        raise UserError("logs: there is no study in config/; name one with --configfile")
-    study = next((study for study in studies if matching_cells(study, arguments.selection)), studies[0])
+    studies = studies_here(arguments.configfile, arguments.scale, arguments.only)
+    searched, cells = looked_through(studies, lambda study: matching_cells(study, arguments.selection), "logs")
+    study = searched[-1 if cells else 0][1]
     log = file_of_key(study.store, arguments.selection, "logs/cells/**/s*-{key}*.log")
     if log is None or any(cell.key.startswith(arguments.selection[0]) for cell in study.cells):
         cell = the_cell(study, arguments.selection, "logs")

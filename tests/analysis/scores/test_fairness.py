@@ -1,13 +1,19 @@
 """How evenly accuracy is spread over clients, and who loses by taking part: by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from toys import draw_figure, make_table, marks, texts
 
 from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.papers.claim_scores import Measured
-from fedgrid.analysis.scores.fairness import SPREADS, gains, jain, worst_tenth
+from fedgrid.analysis.scores.fairness import SPREADS, gains, spreads
 from fedgrid.analysis.scores.summary import client_scores, summary
+
+
+def spread(accuracies):
+    """The numbers of one cell."""
+    return spreads(pd.DataFrame({"cell": "c", "accuracy": np.asarray(accuracies, float)}), ["cell"]).loc["c"]
 
 
 @pytest.fixture
@@ -27,14 +33,14 @@ def compared(make_study):
 
 @pytest.mark.parametrize(("clients", "expected"), [(1, 0.0), (10, 0.0), (11, 0.5), (20, 0.5), (21, 1.0), (100, 4.5)])
 def test_a_tenth_is_rounded_up(clients, expected):
-    assert worst_tenth(np.random.default_rng(0).permutation(clients)) == expected
+    assert spread(np.random.default_rng(0).permutation(clients))["worst_tenth"] == expected
 
 
 @pytest.mark.parametrize(
     ("accuracies", "expected"), [([0.5, 0.5], 1), ([1.0, 0.0, 0.0, 0.0], 0.25), ([0.0, 0.0], 1), ([0.6, 0.8], 0.98)]
 )
 def test_jains_index(accuracies, expected):
-    assert jain(np.array(accuracies)) == pytest.approx(expected)
+    assert spread(accuracies)["jain"] == pytest.approx(expected)
 
 
 def test_numbers_are_those_of_a_cell_and_then_means_over_seeds(compared):

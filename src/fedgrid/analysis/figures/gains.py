@@ -49,12 +49,12 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
 
 
 def in_order(clients: pd.DataFrame) -> pd.DataFrame:
-    """The points of lines, as `lines.panelled` takes them: a client's place in % of all, and its gain in points."""
+    """The points of lines, as `lines.panelled` takes them: a client's percentile, and its gain in points."""
     ordered = clients.sort_values("gain", kind="stable")
     groups = ordered.groupby(["label", "heterogeneity"], sort=False)
-    place = 100 * (groups.cumcount() + 0.5) / groups["gain"].transform("size")
+    percentile = 100 * (groups.cumcount() + 0.5) / groups["gain"].transform("size")
     points = 100 * ordered["gain"]
-    return ordered.assign(x=place, mean=points, low=points, high=points).rename(columns={"heterogeneity": "panel"})
+    return ordered.assign(x=percentile, mean=points, low=points, high=points).rename(columns={"heterogeneity": "panel"})
 
 
 def losses(clients: pd.DataFrame, title: str, names: dict[str, str]) -> str:

@@ -1,44 +1,39 @@
 """How evenly accuracy is spread over clients, and who of them loses by taking part.
 
-`SPREADS` are numbers of the accuracies of one cell's clients. `gains` compare each client with itself under Local.
+`spreads` are numbers of the accuracies of one cell's clients. `gains` compare each client with itself under Local.
 """
-
-from collections.abc import Callable, Mapping
-from math import ceil
 
 import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.scores.results import CELL, COLUMN, Results
 
+SPREADS = ("worst_tenth", "worst_client", "jain")
 WORST = 0.1
 """Share of the clients that are the worst ones."""
 LOCAL = "local"
 """The method without a federation."""
 
 
-def worst_tenth(accuracies: np.ndarray) -> float:
-    """Mean over the worst tenth of the clients, at least one (Li, Sanjabi, Beirami & Smith 2020, "worst 10%")."""
-    few = max(1, ceil(WORST * len(accuracies) - 1e-9))
-    return float(np.sort(accuracies)[:few].mean())
+def spreads(clients: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The numbers `SPREADS` of the accuracies of the clients in each group of `by`, those that have one.
 
-
-def worst_client(accuracies: np.ndarray) -> float:
-    """Lowest accuracy of a client."""
-    return float(accuracies.min())
-
-
-def jain(accuracies: np.ndarray) -> float:
-    """(Σa)² / (N·Σa²), from 1/N, where one client has everything, to 1 for equal ones (Jain, Chiu & Hawe 1984)."""
-    squares = len(accuracies) * float(np.square(accuracies).sum())
-    return float(accuracies.sum()) ** 2 / squares if squares else 1.0
-
-
-SPREADS: Mapping[str, Callable[[np.ndarray], float]] = {
-    "worst_tenth": worst_tenth,
-    "worst_client": worst_client,
-    "jain": jain,
-}
+    `worst_tenth` is the mean over the worst tenth, of at least one (Li, Sanjabi, Beirami & Smith 2020, "worst 10%"),
+    `worst_client` the lowest, and `jain` (Σa)² / (N·Σa²), from 1/N, where one client has everything, to 1 for equal
+    ones (Jain, Chiu & Hawe 1984).
+    """
+    known = clients[clients["accuracy"].notna()]
+    groups = known.groupby(by, sort=False)["accuracy"]
+    few = np.ceil(WORST * groups.transform("size") - 1e-9)
+    worst = known[groups.rank(method="first") <= few]
+    squares = known.assign(square=known["accuracy"] ** 2).groupby(by, sort=False)["square"].sum()
+    return pd.DataFrame(
+        {
+            "worst_tenth": worst.groupby(by, sort=False)["accuracy"].mean(),
+            "worst_client": groups.min(),
+            "jain": (groups.sum() ** 2 / (groups.size() * squares)).fillna(1.0),
+        }
+    )
 
 
 def gains(results: Results, clients: pd.DataFrame) -> pd.DataFrame:

@@ -1,16 +1,13 @@
 """From results to scores: over clients, then over rounds and seeds. All accuracies are fractions in [0, 1]."""
 
-from collections.abc import Callable
-
-import numpy as np
 import pandas as pd
-from pandas.core.groupby import DataFrameGroupBy, SeriesGroupBy
+from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.cells import ABSENT, WAITING
 from fedgrid.analysis.scores.comparisons import ROUNDING, Scores
 from fedgrid.analysis.scores.external import MEAN
-from fedgrid.analysis.scores.fairness import SPREADS
+from fedgrid.analysis.scores.fairness import SPREADS, spreads
 from fedgrid.analysis.scores.leads import AGAINST, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
 from fedgrid.analysis.scores.results import CELL, COLUMN, ROW, Results
@@ -33,26 +30,21 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
     Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples), `correct` (test samples of
     all clients that are classified right), `std_clients` (population standard deviation) and the numbers of
-    `fairness.SPREADS`.
+    `fairness.spreads`.
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
     sums = groups[["correct", "samples"]].sum(min_count=1)
     single = groups["client"].min() != MEAN  # of a mean over clients nothing is known of single ones
-    return pd.DataFrame(
+    numbers = pd.DataFrame(
         {
             "accuracy": groups["accuracy"].mean(),
             "accuracy_weighted": (sums["correct"] / sums["samples"]).where(single),
             "correct": sums["correct"],
             "std_clients": groups["accuracy"].std(ddof=0).where(single),
         }
-        | {name: spread_over(groups["accuracy"], number).where(single) for name, number in SPREADS.items()}
-    ).reset_index()
-
-
-def spread_over(accuracies: SeriesGroupBy, number: Callable[[np.ndarray], float]) -> pd.Series:
-    """A number of the clients in each group that have an accuracy; NaN without any."""
-    known = accuracies.agg(lambda values: number(values[~np.isnan(values)]) if values.notna().any() else np.nan)
-    return known.astype(float)
+    )
+    spread = spreads(series, by).reindex(numbers.index)
+    return numbers.join(spread.where(single, axis=0)).reset_index()
 
 
 def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
