@@ -40,10 +40,11 @@ def load_model(cell: str | os.PathLike[str], client: int | None = None, point: s
     point that the method's paper scores.
 
     The module takes pixels [B, channels, height, width] as the data set has them, 0 to 255 for most, of any type, and
-    normalises them itself. A model of a cell on features takes features [B, width, 1, 1], that of a client that holds
-    texts takes tokens [B, words] (int64). The module is a `torch.nn.Sequential` of ordinary layers or, where these do
-    not suffice, as for a method that predicts in its own way, has a program of `torch.export` in their place; both run
-    without fedgrid. Its attribute `classes` lists the names of the classes.
+    normalises them itself. A model of a cell on features or on rows of a table takes [B, width, 1, 1], on signals
+    [B, channels, 1, length], and that of a client that holds texts takes tokens [B, words] (int64). The module is a
+    `torch.nn.Sequential` of ordinary layers or, where these do not suffice, as for a method that predicts in its own
+    way, has a program of `torch.export` in their place; both run without fedgrid. Its attribute `classes` lists the
+    names of the classes.
 
     Raises UserError if no models were kept, if none is of that client or point, or if torch cannot export the
     prediction, and `Damaged` if the file has changed since it was written. Warns if the model holds features of a
@@ -147,7 +148,7 @@ class StoredModels(ModelsFile):
         """The chosen model, for whose code this process imports files."""
         kept = self._kept(choice)
         network = self.network.only(choice.modality) if choice.modality else self.network
-        if choice.modality == TEXTUAL:
+        if network.textual or choice.modality == TEXTUAL:
             words = self.header["texts"]["captions"][-1]
             return program(self._predict(choice), network, kept, (words,), torch.int64)
         height, width, channels = self.header["images"]["shape"]

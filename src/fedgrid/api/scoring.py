@@ -16,6 +16,7 @@ from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.errors import UserError, say_notice
+from fedgrid.grid.plan.checks import SAMPLES
 
 TOGETHER = 256
 "Pictures that go through a model together."
@@ -75,7 +76,8 @@ def _check(cell: Path, modality: str, images: Mapping[str, Any]) -> None:
         why = "this client holds texts, and only pictures can be scored; choose a client that holds pictures"
         raise UserError(f"{cell}: {why}")
     if images["dtype"] != "uint8" or images["shape"][2] not in MODES:
-        raise UserError(f"{cell}: this cell was trained on features, and only models of pictures can score pictures")
+        what = SAMPLES[images["kind"]] if "kind" in images else "features"
+        raise UserError(f"{cell}: this cell was trained on {what}, and only models of pictures can score pictures")
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:

@@ -14,7 +14,7 @@ import yaml
 from fedgrid import shipped
 from fedgrid.cli.parsing import command, option, path
 from fedgrid.components import describe, parse_setting
-from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.common.images import IMAGE, DatasetInfo
 from fedgrid.errors import UserError, nearest, say_notice
 from fedgrid.files import slug, write_text
 from fedgrid.grid.plan.instances import info_of
@@ -33,7 +33,7 @@ ALWAYS = {
     "fedavg_ft": "FedAvg, fine-tuned by each client: the simplest personalisation",
 }
 "What stands in every comparison, and why."
-MODELS = ("cnn", "mlp", "image_text")
+MODELS = ("cnn", "mlp", "image_text", "fasttext", "har_cnn")
 "The model of a comparison is the first that fits its data."
 LEAST_SEEDS, SEEDS = 3, 5
 "Fewest seeds for which a lead is tested, and the default."
@@ -135,7 +135,8 @@ def _model(data: list[str], out: Path) -> str:
 
 def _fits(model: str, info: DatasetInfo) -> bool:
     facts = description("models", model)["facts"]
-    return min(info.shape[:2]) >= facts["smallest"] and tuple(facts.get("modalities", ())) == info.modalities
+    takes = info.kind in facts.get("kinds", (IMAGE,)) and tuple(facts.get("modalities", ())) == info.modalities
+    return takes and min(info.shape[:2]) >= facts["smallest"]
 
 
 def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:

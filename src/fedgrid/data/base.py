@@ -1,4 +1,4 @@
-"""What every data set is: labelled images, split into the parts that its authors published, in domains if it has any.
+"""What every data set is: labelled samples, split into the parts that its authors published, in domains if it has any.
 
 A data set says where its original files come from (`original`); local Parquet copies, preprocessing, checks and the
 form of the files that everything else reads are the same for all and written here.
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedgrid.components import Component, hp
-from fedgrid.data.common.images import PARTS, DatasetInfo, Images, Published, RawDataset
+from fedgrid.data.common.images import IMAGE, PARTS, TEXT, DatasetInfo, Images, Published, RawDataset
 from fedgrid.data.common.store import checksum_of, write
 from fedgrid.data.sources import parquet, pictures
 from fedgrid.errors import UserError, say
@@ -68,6 +68,11 @@ class DataSet(Component, abc.ABC):
     def modalities(self) -> tuple[str, ...]:
         """Names of the modalities, where there are several: every image of the original is then a sample of each."""
         return ()
+
+    @property
+    def kind(self) -> str:
+        """What its samples are: image, text, signal or tabular."""
+        return IMAGE
 
     @property
     def by_hand(self) -> str:
@@ -191,6 +196,7 @@ def convert(
     if raw.note:
         say(f"data '{data.name}': {raw.note}", sys.stderr)
     parts = {part: _prepared(data, raw.parts[part]) for part in PARTS}
+    mean, std = raw.constants or (data.mean, data.std)
     facts: dict[str, Any] = {
         "key": key,
         "name": data.name,
@@ -198,10 +204,10 @@ def convert(
         "domains": list(raw.domains),
         "images": {part: len(parts[part].labels) for part in PARTS},
         "shape": list(parts["train"].pixels.shape[1:]),
-        "dtype": "uint8",
+        "dtype": parts["train"].pixels.dtype.name,
         "scale": data.scale,
-        "mean": list(data.mean),
-        "std": list(data.std),
+        "mean": list(mean),
+        "std": list(std),
         "source": data.source,
         "note": raw.note,
         "checksum": checksum_of(parts),
@@ -209,6 +215,10 @@ def convert(
     if (tokens := parts["train"].tokens) is not None:
         facts["modalities"], facts["vocabulary"] = list(raw.modalities), list(raw.vocabulary)
         facts["captions"] = list(tokens.shape[1:])
+    if data.kind != IMAGE:
+        facts["kind"] = data.kind
+    if data.kind == TEXT:
+        facts["vocabulary"] = list(raw.vocabulary)
     check(facts["checksum"])
     write(outputs, parts, facts)
 

@@ -16,7 +16,7 @@ from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.loop import Loop
 from fedgrid.grid.costs.forecast import Speed, Trial
 from fedgrid.loading import load
-from fedgrid.models.base import Model, Network
+from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
 from fedgrid.settings import Compute, Training
 from fedgrid.tree import Tree
 
@@ -87,7 +87,8 @@ def _simulation(trial: Trial) -> Simulation:
     flops = network.flops(trial.shape) * trial.batch_size
     executor = executor_for(Compute(), device, flops, CLIENTS_WORTH_A_CALL if trial.in_step else 1)
     clients = 1 if isinstance(executor, Loop) else CLIENTS_WORTH_A_CALL
-    images = torch.zeros(64 + trial.batch_size, height, width, channels, dtype=torch.uint8).permute(0, 3, 1, 2)
+    kind = torch.int32 if network.textual else torch.uint8
+    images = torch.zeros(64 + trial.batch_size, height, width, channels, dtype=kind).permute(0, 3, 1, 2)
     train, test = torch.arange(trial.batch_size), torch.arange(64)
     labels = torch.zeros(len(images), dtype=torch.long)
     constant = torch.ones(1, channels, 1, 1, dtype=dtype_of(training))
@@ -97,7 +98,7 @@ def _simulation(trial: Trial) -> Simulation:
 
 def _network(trial: Trial) -> Network:
     model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
-    return model.network(trial.shape, trial.classes)
+    return model.network(trial.shape, trial.classes, trial.vocabulary + PADDING_AND_UNKNOWN)
 
 
 def _loss(theta: Tree, batch: Batch, at: LossContext) -> Tensor:

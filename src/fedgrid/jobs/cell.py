@@ -123,11 +123,18 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
         "status": outcome.status,
         "rounds": outcome.progress.rounds,
         "data": cell.partition.data.title,
-        "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype")},
+        "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype", "kind") if name in images},
         "classes": images["classes"],
-        "texts": {name: images[name] for name in ("captions", "vocabulary")} if network.modalities else None,
+        "texts": _about_texts(images, network),
         "dtype": cell.spec["training"]["dtype"],
     }
+
+
+def _about_texts(facts: Mapping[str, Any], network: Network) -> dict[str, Any] | None:
+    """How long texts are, in captions and words, and their vocabulary, where a network takes any."""
+    if not (network.textual or network.modalities):
+        return None
+    return {"captions": facts.get("captions", [1, facts["shape"][1]]), "vocabulary": facts["vocabulary"]}
 
 
 def _watch(cell: Cell) -> AbstractContextManager[Watch | None]:

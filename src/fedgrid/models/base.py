@@ -2,6 +2,8 @@
 
 Parameters θ are a flat dictionary from names to tensors; a name starts with ``extractor.`` or ``head.``. A model for
 data of several modalities has an extractor for each (``extractor.visual.``, ``extractor.textual.``) and one head.
+Samples are images x [B, channels, height, width]; signals are [B, channels, 1, length], rows of a table [B, columns, 1,
+1], and texts are tokens [B, words].
 """
 
 import abc
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fedgrid.components import Component, hp
+from fedgrid.data.common.images import IMAGE, TEXT
 from fedgrid.errors import UserError
 from fedgrid.models.common.norm import BatchNorm, is_statistic, named_layers, noting
 from fedgrid.randomness import generator, uniform
@@ -40,11 +43,13 @@ class Model(Component, abc.ABC):
     smallest: ClassVar[int] = 1
     "Smallest height and width of an image that the extractor takes."
     modalities: ClassVar[tuple[str, ...]] = ()
-    "What it has an extractor each for; empty: one extractor, for images."
+    "What it has an extractor each for; empty: one extractor."
+    kinds: ClassVar[tuple[str, ...]] = (IMAGE,)
+    "What samples it takes, of image, text, signal and tabular; a model of texts takes nothing else."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"smallest": cls.smallest, "modalities": list(cls.modalities)}
+        return {"smallest": cls.smallest, "modalities": list(cls.modalities), "kinds": list(cls.kinds)}
 
     @abc.abstractmethod
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
@@ -73,10 +78,26 @@ class Model(Component, abc.ABC):
             if stateful or isinstance(layer, DROPOUT):
                 what = f"{type(self).__name__} holds a {type(layer).__name__}"
                 raise UserError(f"model: {what}, a layer with state or randomness of its own; see Model.network")
-        return Network(modules, width, classes, self.dropout)
+        return Network(modules, width, classes, self.dropout, TEXT in self.kinds)
 
     def _projection(self) -> tuple[nn.Module, ...]:
         return nn.Linear(self.features, self.features), nn.ReLU(), nn.Linear(self.features, self.projection or 0)
+
+
+class TextModel(Model):
+    """An architecture for texts. A subclass defines `encoder`."""
+
+    kinds = (TEXT,)
+
+    @abc.abstractmethod
+    def encoder(self, length: int, vocabulary: int) -> nn.Module:
+        """The module from tokens [B, length] to z [B, features]; there are `vocabulary` different ones, 0 fills up."""
+
+    def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
+        return self.encoder(shape[1], PADDING_AND_UNKNOWN)
+
+    def extractors(self, shape: tuple[int, int, int], vocabulary: int) -> dict[str, nn.Module]:
+        return {"extractor": self.encoder(shape[1], vocabulary)}
 
 
 class Network:
@@ -89,8 +110,12 @@ class Network:
     modality = ""
     "The modality of the batches that it takes; empty: the only one, or (see `modalities`) none before `only`."
 
-    def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int, dropout: float = 0.0):
+    def __init__(
+        self, modules: Mapping[str, nn.Module], features: int, classes: int, dropout: float = 0.0, textual: bool = False
+    ):
         self.modules, self.width, self.classes, self.dropout = modules, features, classes, dropout
+        self.textual = textual
+        "Whether all that it takes are texts."
         self.modalities = tuple(part.partition(".")[2] for part in modules if part.startswith("extractor."))
         "What it has an extractor each for; empty: it is plain."
         buffers = [f"{part}.{name}" for part, module in modules.items() for name, _ in module.named_buffers()]
@@ -169,7 +194,8 @@ class Network:
         """Floating-point operations of linear layers and convolutions in a forward pass for one image of `shape`.
 
         Two for each multiplication with a weight, as `torch.utils.flop_counter` counts (whose use costs a second). Of
-        several modalities, whose texts have so many `tokens`, those of the one that costs most.
+        several modalities, whose texts have so many `tokens`, those of the one that costs most. A network of texts
+        takes them as wide as `shape`.
         """
         if self.modalities and not self.modality:
             return max(self.only(modality).flops(shape, tokens) for modality in self.modalities)
@@ -177,9 +203,10 @@ class Network:
         counts: list[int] = []
         layers = [layer for module in self.modules.values() for layer in module.modules() if isinstance(layer, COUNTED)]
         hooks = [layer.register_forward_hook(lambda *a: counts.append(_operations(*a))) for layer in layers]
-        text = torch.zeros(1, tokens, dtype=torch.long)
+        text = torch.zeros(1, width if self.textual else tokens, dtype=torch.long)
+        is_text = self.textual or self.modality == "textual"
         with torch.no_grad():
-            self(self.initial(0), text if self.modality == "textual" else torch.zeros(1, channels, height, width))
+            self(self.initial(0), text if is_text else torch.zeros(1, channels, height, width))
         for hook in hooks:
             hook.remove()
         return sum(counts)

@@ -8,11 +8,14 @@ import math
 from torch import nn
 
 from fedgrid.components import hp
+from fedgrid.data.common.images import IMAGE, SIGNAL, TABULAR
 from fedgrid.models.base import Model
 from fedgrid.models.common.norm import KINDS, norm
 
 
 class MLP(Model):
+    kinds = (IMAGE, SIGNAL, TABULAR)
+
     hidden: int | None = hp(128, low=1, high=65_536)
     "Width of the first layer; none: there is only the layer of features."
     norm: str = hp("none", choices=KINDS)

@@ -7,14 +7,12 @@ paper's sizes are for images of 224×224; these are this benchmark's choice for 
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softmax
 
 from fedgrid.components import hp
 from fedgrid.errors import UserError
 from fedgrid.models.base import Model
+from fedgrid.models.common.attention import EPSILON, Added, Attention
 from fedgrid.models.common.residual import Residual, resized_features
-
-EPSILON = 1e-6
 
 
 class ViT(Model):
@@ -51,14 +49,6 @@ class ViT(Model):
         return Residual(attention), Residual((nn.LayerNorm(self.width, EPSILON), *mlp))
 
 
-class Added(nn.Module):
-    """Learned numbers [tokens, width]."""
-
-    def __init__(self, tokens: int, width: int):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(tokens, width))
-
-
 class Tokens(nn.Module):
     """Images [B, colours, height, width] as tokens [B, 1 + patches, width], the class token first."""
 
@@ -71,23 +61,6 @@ class Tokens(nn.Module):
         patches = self.projection(x).flatten(2).transpose(1, 2)
         first = self.first.weight.to(patches.dtype).expand(len(x), 1, -1)
         return torch.cat([first, patches], dim=1) + self.positions.weight
-
-
-class Attention(nn.Module):
-    """Self-attention of several heads among tokens [B, n, width]."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.inputs, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, tokens, width = x.shape
-        split_in_heads = self.inputs(x).reshape(batch, tokens, 3, self.heads, width // self.heads)
-        query, key, value = split_in_heads.permute(2, 0, 3, 1, 4)
-        weights = softmax(query @ key.transpose(2, 3) / (width // self.heads) ** 0.5, dim=3)
-        y: Tensor = self.output((weights @ value).transpose(1, 2).reshape(batch, tokens, width))
-        return y
 
 
 class First(nn.Module):

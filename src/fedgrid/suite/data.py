@@ -13,7 +13,7 @@ import numpy as np
 
 from fedgrid.data.base import DataSet, convert
 from fedgrid.data.common import store
-from fedgrid.data.common.images import PARTS, RawDataset
+from fedgrid.data.common.images import IMAGE, PARTS, SIGNAL, TABULAR, TEXT, RawDataset
 from fedgrid.data.common.store import checksum_of
 from fedgrid.loading import load, load_file
 from fedgrid.suite.expectations import DATA, check, check_documented, expect, no_global_draws
@@ -23,6 +23,14 @@ def root() -> Path | None:
     """The folder of data sets on this machine; nothing is downloaded for a check."""
     folder = os.environ.get("FEDGRID_DATA")
     return Path(folder) if folder else None
+
+
+SAMPLES: dict[str, tuple[type[np.generic], str]] = {
+    TEXT: (np.uint16, "uint16: tokens, 0 fills up"),
+    SIGNAL: (np.float32, "float32"),
+    TABULAR: (np.float32, "float32"),
+}
+"Types of numbers of what is no image, and what they are."
 
 
 @cache
@@ -41,11 +49,12 @@ def test_it_says_what_it_is(data: DataSet) -> None:
 @check("normalisation constants fit the images", DATA)
 def test_constants(data: DataSet) -> None:
     pixels, channels = loaded(data).parts["train"].pixels, loaded(data).parts["train"].pixels.shape[-1]
-    for name in ("mean", "std"):
-        count = len(getattr(data, name))
+    mean, std = loaded(data).constants or (data.mean, data.std)
+    for name, numbers in (("mean", mean), ("std", std)):
+        count = len(numbers)
         expect(count in (1, channels), f"`{name}` has {count} numbers; give 1, or {channels}, one a channel")
-    expect(min(data.std) > 0, f"std = {data.std} has to be greater than 0: inputs are divided by it")
-    largest = pixels.max() if pixels.size else 0
+    expect(min(std) > 0, f"std = {std} has to be greater than 0: inputs are divided by it")
+    largest = pixels.max() if pixels.size and data.kind == IMAGE else 0
     expect(largest <= data.scale, f"scale = {data.scale} is the largest pixel value, but there are pixels of {largest}")
 
 
@@ -56,7 +65,8 @@ def test_images(data: DataSet) -> None:
     for part in PARTS:
         images = raw.parts[part]
         pixels = images.pixels
-        expect(pixels.dtype == np.uint8, f"pixels of the {part} part are {pixels.dtype}; give uint8 from 0 to `scale`")
+        number, form = SAMPLES.get(data.kind, (np.uint8, "uint8 from 0 to `scale`"))
+        expect(pixels.dtype == number, f"samples of the {part} part are {pixels.dtype}; give {form}")
         expect(pixels.ndim == 4, f"pixels are [n, height, width, channels], not {pixels.ndim}-dimensional")
         shape = data.prepared_shape(tuple(pixels.shape[1:]))
         expect(shape == declared.shape, f"images of the {part} part are {shape}, not {declared.shape} as declared")

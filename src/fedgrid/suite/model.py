@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import describe
+from fedgrid.data.common.images import IMAGE, SIGNAL, TABULAR, TEXT
 from fedgrid.errors import UserError
 from fedgrid.models.base import PARTS, Model, Network
 from fedgrid.models.common.norm import is_statistic
@@ -15,7 +16,7 @@ from fedgrid.suite import simulations
 from fedgrid.suite.expectations import MODEL, Unmet, check, check_documented, expect, expect_same
 from fedgrid.tree import Tree, row, tree_map
 
-CLASSES, VOCABULARY, WORDS, IMAGES = 7, 50, 12, 6
+CLASSES, VOCABULARY, WORDS, READINGS, IMAGES = 7, 50, 12, 40, 6
 "Of the networks and batches here; no two are equal, so that none is mistaken for another."
 STACKED = "models under torch.vmap have to give what each gives alone"
 PURE = (
@@ -24,7 +25,9 @@ PURE = (
 
 
 def shape_of(model: Model) -> tuple[int, int, int]:
-    """Images that are higher than wide, with three colours."""
+    """Images that are higher than wide, with three colours, where the model takes images; else of what it takes."""
+    if IMAGE not in model.kinds:
+        return {TEXT: (1, WORDS, 1), SIGNAL: (1, READINGS, 3), TABULAR: (1, 1, WORDS)}[model.kinds[0]]
     side = max(model.smallest, 8)
     return side + 4, side, 3
 
@@ -41,7 +44,7 @@ def batches(model: Model, count: int = IMAGES) -> Iterator[tuple[Network, Tree, 
     height, width, colours = shape_of(model)
     for modality in network.modalities or ("",):
         part = network.only(modality) if modality else network
-        if modality == "textual":
+        if network.textual or modality == "textual":
             x = torch.randint(1, VOCABULARY, (count, WORDS), generator=random)
         else:
             x = torch.rand(count, colours, height, width, generator=random, dtype=torch.float64)

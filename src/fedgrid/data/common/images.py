@@ -1,4 +1,4 @@
-"""Images with their labels, as the sources of a data set give them."""
+"""Images, texts, signals or rows of a table with their labels, as the sources of a data set give them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 PARTS = ("train", "test")
+IMAGE, TEXT, SIGNAL, TABULAR = KINDS = ("image", "text", "signal", "tabular")
+"""What samples are. All are kept as arrays [height, width, channels]: a text as tokens [1, words, 1], a signal as
+[1, length, channels], a row of a table as [1, 1, columns]."""
 MODALITIES = ("visual", "textual")
 "Of pictures and their captions, as FedSaC (Yan et al., ICML 2024, Table 2) names them."
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images [n, height, width, channels] (uint8, or float32 features), labels int64 [n], and what some sets add.
+    """Samples [n, height, width, channels], labels int64 [n], and what some sets add.
+
+    Samples are uint8 (images), uint16 (tokens: see `fedgrid.data.common.captions`) or float32 (all others).
 
     Where there are modalities, `pixels` are those of the visual samples alone, in their order, and `tokens` those of
     the textual ones; all else is of all samples.
@@ -44,6 +49,8 @@ class RawDataset:
     "`MODALITIES`, where the samples are of two modalities."
     vocabulary: tuple[str, ...] = ()
     "The words of the tokens, in the order of their numbers."
+    constants: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    "Mean and standard deviation by channel that normalise the samples, where the data set does not state them."
 
 
 @dataclass(frozen=True)
@@ -66,13 +73,17 @@ class DatasetInfo:
     images: Mapping[str, int]
     "Number of images of every part."
     shape: tuple[int, int, int]
-    "Height, width, channels of a prepared image."
+    "Height, width, channels of a prepared image; of other samples see `KINDS`."
     classes: tuple[str, ...]
     domains: tuple[str, ...] = ()
     copy: str = ""
     "Identity of a local copy; empty for the original, whichever source it comes from."
     modalities: tuple[str, ...] = ()
     "As many images are of each, where there are any."
+    kind: str = IMAGE
+    "What samples are, one of `KINDS`."
+    vocabulary: int = 0
+    "Words that the tokens of texts stand for."
 
     def of_one_modality(self) -> "DatasetInfo":
         """The same of the images of one modality; without modalities, of all images."""

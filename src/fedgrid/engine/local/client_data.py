@@ -1,4 +1,4 @@
-"""A cell's images (and texts) on the device once; a client is two lists of indices."""
+"""A cell's samples on the device once; a client is two lists of indices."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fedgrid.data.common.columns import numbers
-from fedgrid.data.common.images import MODALITIES, Images
+from fedgrid.data.common.images import MODALITIES, TEXT, Images
 from fedgrid.data.common.store import read
 from fedgrid.engine.local.context import Batch
 from fedgrid.engine.local.devices import sent
@@ -38,7 +38,8 @@ class Range:
 class ClientData:
     """Images [n, channels, height, width] of all clients (uint8, or float features), labels [n], and indices into them.
 
-    The images lie in memory with their channels last, in which order convolutions are fastest. Where some clients hold
+    The images lie in memory with their channels last, in which order convolutions are fastest. Signals and rows of a
+    table have the form of images; texts are tokens [n, 1, 1, words] in place of them, int32. Where some clients hold
     texts, samples are numbered through: labels are of the images first and then of the texts.
     """
 
@@ -80,6 +81,11 @@ class ClientData:
         return np.flatnonzero([len(index) > 0 for index in self.train])
 
     @property
+    def holds_texts(self) -> bool:
+        """Whether all samples are texts."""
+        return self.images.dtype == torch.int32
+
+    @property
     def colour(self) -> bool:
         """Whether images have colours."""
         return self.images.shape[1] > 1
@@ -113,10 +119,13 @@ class ClientData:
     def batch(self, index: Tensor, modality: str = "") -> Batch:
         """The images of `index` [B] or, of several clients, [k, B], normalised: (pixel − centre) / spread.
 
-        With the modality ``textual`` they are tokens [B, captions, words] or [k, B, captions, words].
+        With the modality ``textual`` they are tokens [B, captions, words] or [k, B, captions, words]; of data that are
+        all texts, tokens [B, words] or [k, B, words].
         """
         if modality == TEXTUAL and self.tokens is not None:
             return Batch(self.tokens[index - len(self.images)], self.labels[index])
+        if self.holds_texts:
+            return Batch(self.images.flatten(1)[index].long(), self.labels[index])
         stored = self.images.permute(0, 2, 3, 1)
         pixels = stored.index_select(0, index.flatten()).unflatten(0, index.shape).to(self.centre.dtype)
         centre, spread = self._constants
@@ -187,7 +196,9 @@ def load(
     used, position = _in_order(pool.images, *np.unique(index, return_inverse=True))  # only these go to the device
     clients, channels = metadata["clients"], pool.facts["shape"][2]
     modality = _modalities(pool.images, client, index, clients)
-    pixels = torch.from_numpy(pool.images.pixels[_places(pool.images, used, 0)]).to(device).permute(0, 3, 1, 2)
+    samples, is_text = pool.images.pixels[_places(pool.images, used, 0)], pool.facts.get("kind") == TEXT
+    samples = samples.astype(np.int32) if is_text else samples
+    pixels = torch.from_numpy(samples).to(device).permute(0, 3, 1, 2)
 
     def lists(name: str) -> list[Tensor]:
         chosen = split == name
@@ -209,14 +220,12 @@ def load(
     constants = constant("mean"), constant("std")
     weighted, white = metadata["test"] == "weighted", pool.facts["scale"]
     plain = ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted, white)
-    plain = replace(plain, samples=used)
+    vocabulary = len(pool.facts.get("vocabulary", ())) + PADDING_AND_UNKNOWN
+    plain = replace(plain, samples=used, vocabulary=vocabulary)
     if pool.images.tokens is None:
         return plain
     tokens = torch.from_numpy(pool.images.tokens[_places(pool.images, used, 1)].astype(np.int64)).to(device)
-    vocabulary = len(pool.facts["vocabulary"]) + PADDING_AND_UNKNOWN
-    return replace(
-        plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]), vocabulary=vocabulary
-    )
+    return replace(plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]))
 
 
 def _in_order(images: Images, used: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -58,11 +58,15 @@ class Trial:
     "Of the solver: those of `OF_SOLVER`."
     in_step: bool = True
     "Whether enough clients have a batch at a time for small models to be trained together."
+    vocabulary: int = 0
+    "Words of texts; of other samples none."
 
     @property
     def name(self) -> str:
         """The same for equal trials."""
-        return canonical([self.model.spec, self.shape, self.classes, self.batch_size, self.training, self.in_step])
+        of_texts = [self.vocabulary] if self.vocabulary else []
+        numbers = [self.shape, self.classes, self.batch_size]
+        return canonical([self.model.spec, *numbers, self.training, self.in_step, *of_texts])
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,7 @@ class Loads:
                 min(batch_of(cell, images), MOST),
                 {name: getattr(training, name) for name in OF_SOLVER},
                 clients_in_step(cell, images) >= WORTH_A_CALL,
+                info.vocabulary,
             ),
             training.rounds * trained_in_a_round(cell, images) * (1 + (adversarial.steps if adversarial else 0))
             + min(evaluations - 1, ATTACKED) * POINTS * images.test * attacks,

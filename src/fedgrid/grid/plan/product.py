@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.common.images import IMAGE, DatasetInfo
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.checks import check_attacks, check_fit, check_validation, kind_of_data
@@ -155,8 +155,8 @@ def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset,
         images = PlannedDataset(study.store, data.label, data.component, key, info.copy)
         if not data.backbone:
             return images, info
-        if info.modalities:
-            what = kind_of_data(info.modalities)
+        if info.modalities or info.kind != IMAGE:
+            what = kind_of_data(info.modalities, info.kind)
             raise UserError(f"data.features: '{images.label}' is {what}, and features are made of images")
         key = key_of_features(images, data.backbone)
         return replace(images, key=key, images=images, backbone=data.backbone), replace(info, shape=(1, 1, 1))

@@ -116,7 +116,9 @@ class ModelEntry:
     smallest: int
     "Height and width that images need at least."
     modalities: tuple[str, ...] = ()
-    "Of the data that it is for; none: of images alone."
+    "Of the data that it is for; none: of one kind of sample alone."
+    kinds: tuple[str, ...] = ("image",)
+    "Of samples that it takes: image, text, signal, tabular."
 
 
 POINTS = ("paper", "global", "received", "adapted", "trained", "validated")

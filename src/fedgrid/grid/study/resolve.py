@@ -141,4 +141,5 @@ def _model(part: Protocol) -> Placed[ModelEntry]:
     (entry,) = named_entries(part.section.get("model", part.model), part.section.origin_of("model"))
     component, about = configured_component("models", entry)
     facts = about["facts"]
-    return Placed(ModelEntry(component, facts["smallest"], tuple(facts.get("modalities", ()))), entry.origin)
+    takes = {name: tuple(facts[name]) for name in ("modalities", "kinds") if name in facts}
+    return Placed(ModelEntry(component, facts["smallest"], **takes), entry.origin)

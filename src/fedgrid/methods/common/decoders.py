@@ -27,7 +27,8 @@ def initial(fed: Federation, channels: int) -> Tree:
     for network, _ in fed.modalities:
         of_texts: Shapes = {"first": (data.vocabulary, network.width)}
         of_pictures = _of_pictures(network.width, tuple(data.images.shape[1:]), channels)
-        for name, weight in (of_texts if network.modality == TEXTUAL else of_pictures).items():
+        is_textual = data.holds_texts or network.modality == TEXTUAL
+        for name, weight in (of_texts if is_textual else of_pictures).items():
             bias = weight[1 if len(weight) == 4 else 0]
             for kind, shape in (("weight", weight), ("bias", (bias,))):
                 full = _named(network.modality, f"{name}.{kind}")
@@ -44,7 +45,7 @@ def reconstruction(theta: Tree, modality: str, z: Tensor, x: Tensor) -> Tensor:
     """
     decoder = {name: t for name, t in theta.items() if name.startswith(_named(modality, ""))}
     out = linear(z, decoder[_named(modality, "first.weight")], decoder[_named(modality, "first.bias")])
-    if modality == TEXTUAL:
+    if not x.is_floating_point():
         counts = torch.zeros_like(out).scatter(1, x, 1.0)
         return binary_cross_entropy_with_logits(out[:, 1:], counts[:, 1:])
     blocks = len(decoder) // 2 - 1
