@@ -15,7 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedgrid.components import Component, hp
-from fedgrid.data.common.images import IMAGE, PARTS, TEXT, DatasetInfo, Images, Published, RawDataset
+from fedgrid.data.common.images import (
+    COLUMNS,
+    IMAGE,
+    PARTS,
+    TEXT,
+    DatasetInfo,
+    Images,
+    Published,
+    RawDataset,
+)
 from fedgrid.data.common.store import checksum_of, write
 from fedgrid.data.sources import parquet, pictures
 from fedgrid.errors import UserError, say
@@ -38,6 +47,8 @@ class DataSet(Component, abc.ABC):
     "Normalisation constants, one a channel or one for all, after division by `scale`."
     library: ClassVar[str] = ""
     "The library that reads and downloads the original files, where it is not one that fedgrid requires."
+    extra: ClassVar[str] = "download"
+    "The extra of fedgrid that installs this library."
     renamed: ClassVar = {"images": "image_counts"}
     wanted: ClassVar[str] = ""
     "Which original files to put where: '<files> into <data_root>/<folder>'."
@@ -73,6 +84,11 @@ class DataSet(Component, abc.ABC):
     def kind(self) -> str:
         """What its samples are: image, text, signal or tabular."""
         return IMAGE
+
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """By column that is kept with the images (a writer, a hospital), the number of its different values."""
+        return {}
 
     @property
     def by_hand(self) -> str:
@@ -128,7 +144,8 @@ class DataSet(Component, abc.ABC):
     def info(self, root: Path | None) -> DatasetInfo:
         """What `load` would give; a local Parquet copy may hold less than the original."""
         samples = {part: self._samples(part) for part in self.image_counts}
-        info = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
+        more: dict[str, Any] = {"modalities": self.modalities, "kept": self.kept}
+        info = DatasetInfo(samples, self.shape, self.classes, self.domains, **more)
         if root and self._copied(root):
             info = parquet.info(root / self.name, self.published)
         return replace(info, shape=self.prepared_shape(info.shape))
@@ -188,7 +205,7 @@ def convert(
 ) -> None:
     """Writes one Parquet file for every part, all or none: pixels, label, domain, caption; facts and `key` as metadata.
 
-    Where there are modalities, each row says its own, and has pixels or tokens.
+    A column that is kept has its own name. Where there are modalities, each row says its own, and has pixels or tokens.
     `check` is called with the checksum before anything is written, and may raise.
     """
     raw = data.load(root, download)
@@ -205,7 +222,7 @@ def convert(
         "images": {part: len(parts[part].labels) for part in PARTS},
         "shape": list(parts["train"].pixels.shape[1:]),
         "dtype": parts["train"].pixels.dtype.name,
-        "scale": data.scale,
+        "scale": data.scale if data.kind == IMAGE else 1.0,
         "mean": list(mean),
         "std": list(std),
         "source": data.source,
@@ -220,7 +237,7 @@ def convert(
     if data.kind == TEXT:
         facts["vocabulary"] = list(raw.vocabulary)
     check(facts["checksum"])
-    write(outputs, parts, facts)
+    write(outputs, parts, facts, raw.kept)
 
 
 def _prepared(data: DataSet, images: Images) -> Images:
@@ -231,7 +248,7 @@ def _prepared(data: DataSet, images: Images) -> Images:
 
 
 def _check(data: DataSet, raw: RawDataset) -> None:
-    """Raises UserError for labels and domains out of range, and for a copy of the original that is not the original."""
+    """Raises UserError for numbers out of range, and for a copy of the original that is not the original."""
     for part in PARTS:
         images, where = raw.parts[part], f"data '{data.name}': the {part} part"
         samples = len(images.pixels) + (0 if images.tokens is None else len(images.tokens))
@@ -240,5 +257,18 @@ def _check(data: DataSet, raw: RawDataset) -> None:
         parquet.check_range(f"{where} has a label", images.labels, len(raw.classes))
         if images.domains is not None:
             parquet.check_range(f"{where} has a domain", images.domains, len(raw.domains))
+        _check_kept(where, images, raw)
     if data.checksum and not raw.note and checksum_of(raw.parts) != data.checksum:
         raise UserError(f"data '{data.name}': the images differ from the original data set")
+
+
+def _check_kept(where: str, images: Images, raw: RawDataset) -> None:
+    """Raises UserError where the columns that are kept are not those of the set, one value for each sample."""
+    if {*images.kept} != {*raw.kept}:
+        raise UserError(f"{where} keeps the columns {sorted(images.kept)}, the data set {sorted(raw.kept)}")
+    for column, positions in images.kept.items():
+        if column in COLUMNS:
+            raise UserError(f"{where} keeps a column '{column}', a name with another meaning; rename it")
+        if len(positions) != len(images.labels):
+            raise UserError(f"{where} has {len(images.labels)} labels and {len(positions)} values of '{column}'")
+        parquet.check_range(f"{where} has a value of '{column}'", positions, len(raw.kept[column]))

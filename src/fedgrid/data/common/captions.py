@@ -8,7 +8,7 @@ training captions, the most frequent first, equally frequent ones by alphabet. T
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -29,9 +29,13 @@ def words(text: str) -> list[str]:
 
 def vocabulary(captions: Sequence[str]) -> tuple[str, ...]:
     """The words of the vocabulary of these captions, in order; at most `MOST`."""
-    counts = Counter(word for caption in captions for word in words(caption))
-    frequent = sorted((-count, word) for word, count in counts.items() if count >= OFTEN)
-    return tuple(word for _, word in frequent[:MOST])
+    return frequent(Counter(word for caption in captions for word in words(caption)), MOST)
+
+
+def frequent(counts: Mapping[str, int], most: int) -> tuple[str, ...]:
+    """The `most` frequent words of those that occur often enough, in the order of a vocabulary."""
+    by_count = sorted((-count, word) for word, count in counts.items() if count >= OFTEN)
+    return tuple(word for _, word in by_count[:most])
 
 
 def tokens(captions: Sequence[str], known: Sequence[str], sentences: int, length: int) -> np.ndarray:

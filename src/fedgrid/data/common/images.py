@@ -1,7 +1,7 @@
 """Images, texts, signals or rows of a table with their labels, as the sources of a data set give them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,6 +9,8 @@ PARTS = ("train", "test")
 IMAGE, TEXT, SIGNAL, TABULAR = KINDS = ("image", "text", "signal", "tabular")
 """What samples are. All are kept as arrays [height, width, channels]: a text as tokens [1, words, 1], a signal as
 [1, length, channels], a row of a table as [1, 1, columns]."""
+COLUMNS = ("image", "label", "domain", "caption", "tokens", "modality")
+"Columns of built data sets that have a meaning of their own: no column that is kept has one of these names."
 MODALITIES = ("visual", "textual")
 "Of pictures and their captions, as FedSaC (Yan et al., ICML 2024, Table 2) names them."
 
@@ -33,6 +35,15 @@ class Images:
     "Positions in `MODALITIES`, int64 [n]."
     tokens: np.ndarray | None = None
     "Of the textual samples, uint16 [n, captions, words]: see `fedgrid.data.common.captions`."
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
+    "By column that is kept (a writer, a hospital): positions in the set's list of its values, int64 [n]."
+
+    def rows(self, some: slice) -> "Images":
+        """Some of the images; there have to be no modalities."""
+        domains = None if self.domains is None else self.domains[some]
+        captions = None if self.captions is None else self.captions[some]
+        kept = {column: positions[some] for column, positions in self.kept.items()}
+        return Images(self.pixels[some], self.labels[some], domains, captions, kept=kept)
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,8 @@ class RawDataset:
     "The words of the tokens, in the order of their numbers."
     constants: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     "Mean and standard deviation by channel that normalise the samples, where the data set does not state them."
+    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    "By column that is kept: its different values in all parts, sorted."
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,8 @@ class DatasetInfo:
     "What samples are, one of `KINDS`."
     vocabulary: int = 0
     "Words that the tokens of texts stand for."
+    kept: Mapping[str, int] = field(default_factory=dict)
+    "By column that is kept: the number of its different values in all parts."
 
     def of_one_modality(self) -> "DatasetInfo":
         """The same of the images of one modality; without modalities, of all images."""

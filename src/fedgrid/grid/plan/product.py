@@ -213,10 +213,11 @@ def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> 
         return ""
     with instances.creating_dataset((data.images or data).component) as kind:
         by_hand, available, library = kind.by_hand, kind.is_available(root), kind.missing_library(root)
+        extra = kind.extra
     if by_hand and not available:
         return f"'{data.label}' is not at hand: put {by_hand}"
     if library and (available or download):
-        return f"'{data.label}' needs {library}: pip install 'fedgrid[download]'"
+        return f"'{data.label}' needs {library}: pip install 'fedgrid[{extra}]'"
     if download:
         return ""
     if not available:
