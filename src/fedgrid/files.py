@@ -168,6 +168,26 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
         return table, metadata
 
 
+def read_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of a sealed Parquet file, in parts of its rows: of one that `write_parts` wrote, those of then.
+
+    Only one part is in memory at a time. Raises as `read_table` does, where a part has changed when its turn comes.
+    """
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        digests = _opened(file.metadata.metadata)[1]
+        in_groups = digests is not None and all(isinstance(digests[name], list) for name in columns)
+        groups = file.num_row_groups if in_groups else 0
+    if not in_groups:
+        yield read_table(path, columns)[0]
+    for group in range(groups):
+        with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read_row_group(group, columns=list(columns)).replace_schema_metadata()
+            for name in columns:
+                if digests and digest_of_values(table[name]) != digests[name][group]:
+                    raise ValueError(f"its column {name} has changed since it was written")
+        yield table
+
+
 def read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a sealed Parquet file, without its rows; raises as `read_table` does."""
     with reading(path):

@@ -12,7 +12,7 @@ from trajectories import brief, ending_after
 from two_modalities import TEXTUAL, VISUAL, alone, values
 
 from fedgrid.data.common import store
-from fedgrid.data.common.images import MODALITIES, Images
+from fedgrid.data.common.images import MODALITIES, PARTS, Images
 from fedgrid.engine import artifacts
 from fedgrid.engine.federation.modalities import parts
 from fedgrid.engine.federation.participation import everyone, participants
@@ -195,21 +195,24 @@ def test_parts_of_some_clients():
 # Files of a data set with modalities
 
 
-def test_a_partition_is_loaded_with_pictures_before_texts(tmp_path, monkeypatch):
+def test_a_partition_is_loaded_with_pictures_before_texts(tmp_path):
     """Files mix samples of both; some are not used, and the first text in use is a test sample."""
     draw, kinds = np.random.default_rng(5), np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 0])
     labels, pixels = draw.integers(0, 4, 10), draw.integers(0, 255, (5, 2, 2, 3)).astype(np.uint8)
     tokens = draw.integers(0, 9, (5, 2, 3)).astype(np.uint16)
     facts = {"checksum": "c", "shape": [2, 2, 3], "mean": [0.5], "std": [0.25], "scale": 255, "classes": ["a"] * 4}
-    facts |= {"modalities": list(MODALITIES), "vocabulary": ["w"] * 7}
-    pool = store.Pool(Images(pixels, labels, modality=kinds, tokens=tokens), facts)
-    monkeypatch.setattr(client_data, "read", lambda files: pool)
+    facts |= {"modalities": list(MODALITIES), "vocabulary": ["w"] * 7, "captions": [2, 3], "dtype": "uint8"}
+    files = {part: tmp_path / f"{part}.parquet" for part in PARTS}
+    cut = int((kinds[:6] == 0).sum())  # six samples are the training part
+    halves = (slice(0, 6), pixels[:cut], tokens[: 6 - cut]), (slice(6, 10), pixels[cut:], tokens[6 - cut :])
+    halved = [Images(images, labels[rows], modality=kinds[rows], tokens=texts) for rows, images, texts in halves]
+    store.write(files, dict(zip(PARTS, halved, strict=True)), facts | {"images": {"train": 6, "test": 4}})
     rows_ = [(0, "train", 3), (0, "train", 0), (2, "train", 7), (2, "train", 8), (-1, "test", 9), (-1, "test", 1)]
     client, split, index = map(list, zip(*rows_, strict=True))
     table = pa.table({"client": pa.array(client, pa.int32()), "split": split, "index": pa.array(index, pa.int64())})
     head = {"data_checksum": "c", "clients": 4, "test": "official"}
     write_table(tmp_path / "p.parquet", table, head)
-    data = client_data.load({}, tmp_path / "p.parquet", torch.device("cpu"))
+    data = client_data.load(files, tmp_path / "p.parquet", torch.device("cpu"))
     assert (data.modality, data.modalities, data.vocabulary) == ((0, 0, 1, 1), MODALITIES, 9)
     assert (len(data.images), len(data.tokens)) == (3, 3)
     assert data.test[0] is data.test[1] and data.test[2] is data.test[3]

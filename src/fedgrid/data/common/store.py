@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fedgrid.data.common.columns import column as column_of
 from fedgrid.data.common.columns import encoded, fixed, fixed_column, numbers, positions
 from fedgrid.data.common.images import PARTS, Images
-from fedgrid.files import read_metadata, read_table, write_table
+from fedgrid.files import read_metadata, read_parts, read_table, write_parts
 
 TOKEN = "<u2"
 "The type of tokens in files."
+PART = 2**26
+"Bytes of samples that are in memory at a time where files are written or read."
 FEW, MANY = pa.int16(), pa.int32()
 "Types of positions in files: of domains and modalities, and of the values of columns that are kept."
 
@@ -63,20 +66,43 @@ def write(
     listed = {"kept": sorted(kept_names)} if kept_names else {}
     for part in PARTS:
         table = _table(parts[part], facts, kept_names)
-        write_table(outputs[part], table, dict(facts) | listed | {"part": part})
+        rows = max(1, PART * max(1, table.num_rows) // max(1, parts[part].pixels.nbytes))
+        batches = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(rows))
+        write_parts(outputs[part], batches, dict(facts) | listed | {"part": part})
 
 
-def read(files: Mapping[str, Path]) -> Pool:
-    """The whole data set from the files that `write` wrote."""
-    optional = ["modality", "tokens"] if modalities_of(read_metadata(files["train"])) else []
-    facts, tables = _opened(files, ["image", "label", *optional])
-    table = pa.concat_tables(tables)
-    labels = numbers(table["label"]).astype(np.int64)
-    images = Images(fixed(table["image"], facts["dtype"], facts["shape"]), labels)
+def read(files: Mapping[str, Path], used: np.ndarray | None = None) -> Pool:
+    """The data set from the files that `write` wrote; where their ascending numbers [n] are given, those samples alone.
+
+    What is not used is in memory a part of a file at a time.
+    """
+    facts = read_metadata(files["train"])
+    optional = ["modality", "tokens"] if modalities_of(facts) else []
+    count, begin, filled = sum(facts["images"].values()) if used is None else len(used), 0, 0
+    pixels, labels = np.empty((count, *facts["shape"]), facts["dtype"]), list[np.ndarray]()
+    modality, tokens = list[np.ndarray](), list[np.ndarray]()
+    for table in (table for part in PARTS for table in read_parts(files[part], ["image", "label", *optional])):
+        some = _chosen(table, used, begin)
+        begin += len(table)
+        images = fixed(some["image"], facts["dtype"], facts["shape"])
+        pixels[filled : filled + len(images)] = images
+        filled += len(images)
+        labels.append(numbers(some["label"]).astype(np.int64))
+        if optional:
+            modality.append(positions(some["modality"].to_pylist(), facts["modalities"]))
+            tokens.append(fixed(some["tokens"], TOKEN, facts["captions"]))
+    images_read = Images(pixels[:filled], np.concatenate([np.empty(0, np.int64), *labels]))
     if optional:
-        modality = positions(table["modality"].to_pylist(), facts["modalities"])
-        images = replace(images, modality=modality, tokens=fixed(table["tokens"], TOKEN, facts["captions"]))
-    return Pool(images, facts)
+        images_read = replace(images_read, modality=np.concatenate(modality), tokens=np.concatenate(tokens))
+    return Pool(images_read, facts)
+
+
+def _chosen(table: pa.Table, used: np.ndarray | None, begin: int) -> pa.Table:
+    """The rows of a table, the first of which has the number `begin`, that are used."""
+    if used is None:
+        return table
+    first, last = np.searchsorted(used, [begin, begin + len(table)])
+    return table.take(column_of(used[first:last] - begin, pa.int64()))
 
 
 def modalities_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -117,7 +143,7 @@ def checksum_of(parts: Mapping[str, Images]) -> str:
     """
     total = hashlib.sha256()
     for part in PARTS:
-        total.update(np.ascontiguousarray(parts[part].pixels).tobytes())
+        total.update(np.ascontiguousarray(parts[part].pixels).reshape(-1).view(np.uint8).data)
         total.update(parts[part].labels.astype("<i8").tobytes())
         if (domains := parts[part].domains) is not None:
             total.update(domains.astype("<i8").tobytes())

@@ -16,7 +16,7 @@ from fedgrid.data.common.store import read
 from fedgrid.engine.local.context import Batch
 from fedgrid.engine.local.devices import sent
 from fedgrid.errors import Damaged
-from fedgrid.files import read_table
+from fedgrid.files import read_metadata, read_table
 from fedgrid.models.base import PADDING_AND_UNKNOWN
 from fedgrid.partition.common.rows import EVERYONE
 
@@ -187,17 +187,17 @@ def load(
     data_files: Mapping[str, Path], partition: Path, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> ClientData:
     """The images and texts that a partition uses, for computation in `dtype`; Damaged where it was made for others."""
-    pool = read(data_files)
     table, metadata = read_table(partition, ["client", "split", "index"])
-    if metadata["data_checksum"] != pool.facts["checksum"]:
+    if metadata["data_checksum"] != read_metadata(data_files["train"])["checksum"]:
         raise Damaged(partition, f"made for other images than {data_files['train']}")
-    client, index = numbers(table["client"]), numbers(table["index"])
-    split = np.asarray(table["split"].to_pylist())
-    used, position = _in_order(pool.images, *np.unique(index, return_inverse=True))  # only these go to the device
+    client, split = numbers(table["client"]), np.asarray(table["split"].to_pylist())
+    used, rank = np.unique(numbers(table["index"]), return_inverse=True)
+    pool = read(data_files, used)
+    order, position = _in_order(pool.images, rank)
     clients, channels = metadata["clients"], pool.facts["shape"][2]
-    modality = _modalities(pool.images, client, index, clients)
-    samples, is_text = pool.images.pixels[_places(pool.images, used, 0)], pool.facts.get("kind") == TEXT
-    samples = samples.astype(np.int32) if is_text else samples
+    modality = _modalities(pool.images, client, rank, clients)
+    is_text = pool.facts.get("kind") == TEXT
+    samples = pool.images.pixels.astype(np.int32) if is_text else pool.images.pixels
     pixels = torch.from_numpy(samples).to(device).permute(0, 3, 1, 2)
 
     def lists(name: str) -> list[Tensor]:
@@ -214,41 +214,32 @@ def load(
         values: Tensor = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
         return values.expand(channels).reshape(1, channels, 1, 1)
 
-    labels = torch.from_numpy(pool.images.labels[used]).to(device)
+    labels = torch.from_numpy(pool.images.labels[order]).to(device)
     classes = len(pool.facts["classes"])
     held_out = lists("validation") if (split == "validation").any() else None
     constants = constant("mean"), constant("std")
     weighted, white = metadata["test"] == "weighted", pool.facts["scale"]
     plain = ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted, white)
     vocabulary = len(pool.facts.get("vocabulary", ())) + PADDING_AND_UNKNOWN
-    plain = replace(plain, samples=used, vocabulary=vocabulary)
+    plain = replace(plain, samples=used[order], vocabulary=vocabulary)
     if pool.images.tokens is None:
         return plain
-    tokens = torch.from_numpy(pool.images.tokens[_places(pool.images, used, 1)].astype(np.int64)).to(device)
+    tokens = torch.from_numpy(pool.images.tokens.astype(np.int64)).to(device)
     return replace(plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]))
 
 
-def _in_order(images: Images, used: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Samples in use with images before texts, and the positions among them."""
+def _in_order(images: Images, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The samples with images before texts, and where those of a `rank` [m] come to stand."""
     if images.modality is None:
-        return used, position
-    order = np.argsort(images.modality[used], kind="stable")
-    return used[order], np.argsort(order)[position]
+        return np.arange(len(images.labels)), rank
+    order = np.argsort(images.modality, kind="stable")
+    return order, np.argsort(order)[rank]
 
 
-def _places(images: Images, used: np.ndarray, modality: int) -> np.ndarray:
-    """The positions of one modality's used samples among all samples of that modality."""
-    if images.modality is None:
-        return used
-    of_modality = images.modality == modality
-    places: np.ndarray = (np.cumsum(of_modality) - 1)[used[of_modality[used]]]
-    return places
-
-
-def _modalities(images: Images, client: np.ndarray, index: np.ndarray, clients: int) -> tuple[int, ...]:
+def _modalities(images: Images, client: np.ndarray, rank: np.ndarray, clients: int) -> tuple[int, ...]:
     """Each client's modality: that of its samples or, without any, the one that clients with its number are dealt."""
     if images.modality is None:
         return ()
     modality, has_images = np.arange(clients) * len(MODALITIES) // clients, client != EVERYONE
-    modality[client[has_images]] = images.modality[index[has_images]]
+    modality[client[has_images]] = images.modality[rank[has_images]]
     return tuple(modality.tolist())

@@ -17,6 +17,8 @@ from fedgrid.settings import Backbone
 
 DATA_RESERVED = ("label", "features")
 "Keys of a data set's entry that are not settings of the data set."
+OF_ANY = "huggingface"
+"The data set that is whatever its settings `hub` or `path` name, and is called so where it has no label."
 HUB = "hub"
 "In place of the path of a network's weights, for those that its authors published."
 PUBLISHED = "file:"
@@ -35,7 +37,8 @@ def data_entries(study: Section) -> list[Placed[DataEntry]]:
 def _data_entry(entry: Section) -> Placed[DataEntry]:
     """A data set from a mapping of settings, whose ``name`` may be the path of its code, or of the user's files."""
     name, origin = entry["name"], entry.origins["name"]
-    label = entry.get("label") or name
+    place = (entry.get("hub") or entry.get("path")) if name == OF_ANY else None
+    label = entry.get("label") or (Path(place).name if isinstance(place, str) and place else name)
     if name.endswith(SOURCE):
         label = entry.get("label") or Path(name).stem
     elif name not in names("data"):
