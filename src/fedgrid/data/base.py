@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedgrid.components import Component, hp
-from fedgrid.data.common.images import PARTS, DatasetInfo, Images, Published, RawDataset
+from fedgrid.data.common.images import COLUMNS, PARTS, DatasetInfo, Images, Published, RawDataset
 from fedgrid.data.common.store import checksum_of, write
 from fedgrid.data.sources import parquet, pictures
 from fedgrid.errors import UserError, say
@@ -68,6 +68,11 @@ class DataSet(Component, abc.ABC):
     def modalities(self) -> tuple[str, ...]:
         """Names of the modalities, where there are several: every image of the original is then a sample of each."""
         return ()
+
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """By column that is kept with the images (a writer, a hospital), the number of its different values."""
+        return {}
 
     @property
     def by_hand(self) -> str:
@@ -123,7 +128,8 @@ class DataSet(Component, abc.ABC):
     def info(self, root: Path | None) -> DatasetInfo:
         """What `load` would give; a local Parquet copy may hold less than the original."""
         samples = {part: self._samples(part) for part in self.image_counts}
-        info = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
+        more: dict[str, Any] = {"modalities": self.modalities, "kept": self.kept}
+        info = DatasetInfo(samples, self.shape, self.classes, self.domains, **more)
         if root and self._copied(root):
             info = parquet.info(root / self.name, self.published)
         return replace(info, shape=self.prepared_shape(info.shape))
@@ -183,7 +189,7 @@ def convert(
 ) -> None:
     """Writes one Parquet file for every part, all or none: pixels, label, domain, caption; facts and `key` as metadata.
 
-    Where there are modalities, each row says its own, and has pixels or tokens.
+    A column that is kept has its own name. Where there are modalities, each row says its own, and has pixels or tokens.
     `check` is called with the checksum before anything is written, and may raise.
     """
     raw = data.load(root, download)
@@ -210,7 +216,7 @@ def convert(
         facts["modalities"], facts["vocabulary"] = list(raw.modalities), list(raw.vocabulary)
         facts["captions"] = list(tokens.shape[1:])
     check(facts["checksum"])
-    write(outputs, parts, facts)
+    write(outputs, parts, facts, raw.kept)
 
 
 def _prepared(data: DataSet, images: Images) -> Images:
@@ -221,7 +227,7 @@ def _prepared(data: DataSet, images: Images) -> Images:
 
 
 def _check(data: DataSet, raw: RawDataset) -> None:
-    """Raises UserError for labels and domains out of range, and for a copy of the original that is not the original."""
+    """Raises UserError for numbers out of range, and for a copy of the original that is not the original."""
     for part in PARTS:
         images, where = raw.parts[part], f"data '{data.name}': the {part} part"
         samples = len(images.pixels) + (0 if images.tokens is None else len(images.tokens))
@@ -230,5 +236,18 @@ def _check(data: DataSet, raw: RawDataset) -> None:
         parquet.check_range(f"{where} has a label", images.labels, len(raw.classes))
         if images.domains is not None:
             parquet.check_range(f"{where} has a domain", images.domains, len(raw.domains))
+        _check_kept(where, images, raw)
     if data.checksum and not raw.note and checksum_of(raw.parts) != data.checksum:
         raise UserError(f"data '{data.name}': the images differ from the original data set")
+
+
+def _check_kept(where: str, images: Images, raw: RawDataset) -> None:
+    """Raises UserError where the columns that are kept are not those of the set, one value for each sample."""
+    if {*images.kept} != {*raw.kept}:
+        raise UserError(f"{where} keeps the columns {sorted(images.kept)}, the data set {sorted(raw.kept)}")
+    for column, positions in images.kept.items():
+        if column in COLUMNS:
+            raise UserError(f"{where} keeps a column '{column}', a name with another meaning; rename it")
+        if len(positions) != len(images.labels):
+            raise UserError(f"{where} has {len(images.labels)} labels and {len(positions)} values of '{column}'")
+        parquet.check_range(f"{where} has a value of '{column}'", positions, len(raw.kept[column]))

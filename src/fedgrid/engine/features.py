@@ -61,9 +61,9 @@ def build(
 ) -> None:
     """Writes the features of the data set in `files` to `outputs`, both by part; `settings` are those of `Backbone`.
 
-    Pixels become float32 [n, 1, 1, k], as the network gives them; labels and domains stay, captions do not. Images are
-    resized to the network's input (antialiased bilinear). Equal files on equal processors give equal features, bit for
-    bit. Raises UserError where timm, the network or its weights are missing or do not fit.
+    Pixels become float32 [n, 1, 1, k], as the network gives them; labels, domains and kept columns stay, captions do
+    not. Images are resized to the network's input (antialiased bilinear). Equal files on equal processors give equal
+    features, bit for bit. Raises UserError where timm, the network or its weights are missing or do not fit.
     """
     torch.set_num_threads(threads)
     torch.backends.cudnn.deterministic = True
@@ -71,7 +71,8 @@ def build(
     kind, pool = Backbone(**settings), read(files)
     frozen = _random(pool.facts["shape"]) if kind.backbone == RANDOM else _pretrained(kind)
     features = _features(frozen.to(chosen(device)).eval(), pool, kind.batch)
-    images = replace(pool.images, pixels=features[:, None, None], domains=read_labels(files)[0].domains)
+    labels, _ = read_labels(files)
+    images = replace(pool.images, pixels=features[:, None, None], domains=labels.domains, kept=labels.kept)
     parts = _split(images, pool.facts["images"]["train"])
     note = f"features of {kind.backbone}, weights {frozen.weights}"
     facts = pool.facts | {
@@ -84,7 +85,7 @@ def build(
         "note": "; ".join(filter(None, [pool.facts["note"], note])),
         "checksum": checksum_of(parts),
     }
-    write(outputs, parts, facts)
+    write(outputs, parts, facts, labels.kept_names)
 
 
 @torch.inference_mode()
@@ -94,11 +95,7 @@ def _features(frozen: Frozen, pool: Pool, batch: int) -> np.ndarray:
 
 
 def _split(images: Images, train: int) -> dict[str, Images]:
-    def rows(some: slice) -> Images:
-        domains = None if images.domains is None else images.domains[some]
-        return Images(images.pixels[some], images.labels[some], domains)
-
-    return dict(zip(PARTS, (rows(slice(0, train)), rows(slice(train, None))), strict=True))
+    return dict(zip(PARTS, (images.rows(slice(0, train)), images.rows(slice(train, None))), strict=True))
 
 
 def _random(shape: list[int]) -> Frozen:

@@ -25,6 +25,16 @@ def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
     return np.array([position[name] for name in names], np.int64)
 
 
+def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The values of a column without nulls, as texts: their positions, int64 [n], and the different ones, sorted."""
+    values = pa.chunked_array([column.cast(pa.string()).combine_chunks()], pa.string()).dictionary_encode().chunk(0)
+    names: list[str] = values.dictionary.to_pylist()
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(names), np.int64)
+    rank[order] = np.arange(len(names))
+    return rank[numbers(values.indices)], tuple(names[number] for number in order)
+
+
 def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """The numbers [n] of a column that has no nulls."""
     kind = np.dtype(column.type.to_pandas_dtype())

@@ -1,11 +1,13 @@
 """Images with their labels, as the sources of a data set give them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 PARTS = ("train", "test")
+COLUMNS = ("image", "label", "domain", "caption", "tokens", "modality")
+"Columns of built data sets that have a meaning of their own: no column that is kept has one of these names."
 MODALITIES = ("visual", "textual")
 "Of pictures and their captions, as FedSaC (Yan et al., ICML 2024, Table 2) names them."
 
@@ -28,6 +30,15 @@ class Images:
     "Positions in `MODALITIES`, int64 [n]."
     tokens: np.ndarray | None = None
     "Of the textual samples, uint16 [n, captions, words]: see `fedgrid.data.common.captions`."
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
+    "By column that is kept (a writer, a hospital): positions in the set's list of its values, int64 [n]."
+
+    def rows(self, some: slice) -> "Images":
+        """Some of the images; there have to be no modalities."""
+        domains = None if self.domains is None else self.domains[some]
+        captions = None if self.captions is None else self.captions[some]
+        kept = {column: positions[some] for column, positions in self.kept.items()}
+        return Images(self.pixels[some], self.labels[some], domains, captions, kept=kept)
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,8 @@ class RawDataset:
     "`MODALITIES`, where the samples are of two modalities."
     vocabulary: tuple[str, ...] = ()
     "The words of the tokens, in the order of their numbers."
+    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    "By column that is kept: its different values in all parts, sorted."
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,8 @@ class DatasetInfo:
     "Identity of a local copy; empty for the original, whichever source it comes from."
     modalities: tuple[str, ...] = ()
     "As many images are of each, where there are any."
+    kept: Mapping[str, int] = field(default_factory=dict)
+    "By column that is kept: the number of its different values in all parts."
 
     def of_one_modality(self) -> "DatasetInfo":
         """The same of the images of one modality; without modalities, of all images."""
