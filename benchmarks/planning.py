@@ -74,7 +74,9 @@ def plan_and_run(checkout: Checkout) -> None:
 def deal_out() -> None:
     """Every kind of partition that needs no domains."""
     labels = np.random.default_rng(0).integers(0, 10, IMAGES)
-    pool = Labels(labels, IMAGES, 10)
+    writers = {"writer": np.arange(IMAGES) % (2 * CLIENTS)}
+    names_of_writers = {"writer": tuple(f"{number:06}" for number in range(2 * CLIENTS))}
+    pool = Labels(labels, IMAGES, 10, kept=writers, kept_names=names_of_writers)
     for kind in sorted(set(names("partition")) - {"file", "domains"}):
         partition = load("partition", kind)(clients=CLIENTS)
         message(

@@ -5,14 +5,17 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from data_files import built
+from data_files import built, files
 from PIL import Image, ImageFile
 
 from benchmarks.numerics.copies import write_rows
 from benchmarks.numerics.originals import encoded
+from fedgrid.components import describe, identity, resolve
+from fedgrid.data.common.store import read_labels
 from fedgrid.data.folder import Folder
 from fedgrid.data.sources import sizes
 from fedgrid.data.table import Table
+from fedgrid.engine import features
 from fedgrid.errors import UserError
 
 
@@ -255,6 +258,59 @@ def test_one_parquet_file_is_all_for_training(tmp_path):
     assert labels.train == 2 and labels.domains.tolist() == [1, 0]
     assert pool.images.pixels.shape == (2, 4, 4, 3)
     assert pool.facts["images"] == info.images
+
+
+def test_columns_that_a_table_keeps(tmp_path):
+    table(tmp_path / "own" / "train.parquet", (1, 0, 1), writer=pa.array([7, 12, 7]), city=["b", "a", "b"])
+    table(tmp_path / "own" / "test.parquet", (0, 1), writer=pa.array([3, 12]), city=["c", "c"])
+    data = Table(path=str(tmp_path / "own"), keep="writer, city", domain="city")
+    assert data.info(None).kept == {"writer": 3, "city": 3} and data.info(None).domains == ("a", "b", "c")
+    pool, labels = built(data, tmp_path)
+    assert labels.kept_names == {"writer": ("12", "3", "7"), "city": ("a", "b", "c")}
+    assert labels.kept["writer"].tolist() == [2, 0, 2, 1, 0]
+    assert labels.kept["city"].tolist() == labels.domains.tolist() == [1, 0, 1, 2, 2]
+    assert pool.facts["kept"] == ["city", "writer"], "thousands of values are not written into the metadata"
+    assert pool.images.labels.tolist() == [1, 0, 1, 0, 1]
+
+
+def test_one_file_that_keeps_a_column(tmp_path):
+    _, labels = built(Table(path=str(table(tmp_path / "mine.parquet", writer=["b", "a"])), keep="writer"), tmp_path)
+    assert labels.kept["writer"].tolist() == [1, 0]
+
+
+def test_what_is_kept_counts_in_the_checksum_and_nothing_else_does(tmp_path):
+    path = str(table(tmp_path / "mine.parquet", writer=["b", "a"]))
+    (plain, without), (kept, with_writers) = (built(Table(path=path, **s), tmp_path) for s in ({}, {"keep": "writer"}))
+    assert "kept" not in plain.facts and not without.kept
+    assert plain.facts["checksum"] != kept.facts["checksum"] == with_writers.checksum
+    assert Table(path=path).info(None).copy == Table(path=path, keep="writer").info(None).copy
+    described = describe(Table)
+    assert {*identity(described, resolve(described, {"path": path}, "data"))} == {"path", "side", "colour"}
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"keep": "writr"}, "has no column 'writr'; did you mean 'writer'?"),
+        ({"keep": "label"}, "'label' has a meaning of its own and is not kept"),
+        ({"keep": "domain"}, "natural clients take domains by `by: domain`"),
+        ({"domain": "city"}, "has no column 'city'; known: gap, writer"),
+        ({"keep": "gap"}, "1 of 2 images lack a value in the column 'gap'"),
+    ],
+)
+def test_columns_that_a_table_cannot_keep(tmp_path, changes, words):
+    data = Table(path=str(table(tmp_path / "mine.parquet", writer=["b", "a"], gap=["x", None])), **changes)
+    for ask in (data.info, lambda root: data.load(root, None)):
+        with pytest.raises(UserError) as refusal:
+            ask(None)
+        assert words in str(refusal.value)
+
+
+def test_features_keep_the_columns(tmp_path):
+    path = str(table(tmp_path / "mine.parquet", writer=["b", "a"]))
+    _, labels = built(Table(path=path, keep="writer"), tmp_path / "images")
+    features.build(files(tmp_path / "images"), files(tmp_path), {"backbone": features.RANDOM}, "cpu", 1)
+    assert read_labels(files(tmp_path))[0].kept_names == labels.kept_names == {"writer": ("a", "b")}
 
 
 def test_the_copy_of_a_table_is_its_content(tmp_path):

@@ -28,8 +28,10 @@ experiments: {one: {title: One.}}
 """
 CAPTIONED = {"attributes": "image_text"}
 "Models of data sets that have captions, which other models do not take."
-CLIENTS = {"disparity": 2}
+CLIENTS = {"disparity": 2, "natural": 4}
 "Of partitions that cannot have eight."
+DOMAINS = {"domains": {}, "natural": {"by": "domain"}}
+"Settings of partitions that need domains."
 
 
 def current() -> list[list[str]]:
@@ -41,8 +43,8 @@ def current() -> list[list[str]]:
         (cell,) = study_of(STUDY, model=name, data=data).cells
         rows.append(["model", name, cell.key])
     for name in sorted(set(names("partition")) - OF_FILES["partition"]):
-        data = "office10" if name == "domains" else "digits"
-        kind = {"partition": name, "clients": CLIENTS.get(name, 8)}
+        data = "office10" if name in DOMAINS else "digits"
+        kind = {"partition": name, "clients": CLIENTS.get(name, 8)} | DOMAINS.get(name, {})
         (cell,) = study_of(STUDY, heterogeneity=[kind], data=data).cells
         rows.append(["partition", name, cell.partition.key])
     for name in sorted(set(names("data")) - OF_FILES["data"]):

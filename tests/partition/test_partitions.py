@@ -22,7 +22,8 @@ from fedgrid.partition.common.rows import EVERYONE, digest_of
 from fedgrid.partition.common.sizes import apportioned, levelled
 from fedgrid.suite.partition import DOMAINS, info_of
 
-KINDS = [name for name in names("partition") if not load("partition", name).from_file]
+KINDS = [name for name in names("partition") if name != "natural" and not load("partition", name).from_file]
+"Kinds that deal images out anew; natural clients have their images already, and tests of their own."
 
 
 def pool(labels, classes, train=None, domains=None):

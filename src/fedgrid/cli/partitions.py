@@ -42,7 +42,8 @@ def inspect(arguments: argparse.Namespace) -> None:
     partition = read_partition(arguments.partition)
     metadata, statistics = partition.metadata, partition.statistics
     if arguments.json:
-        print(json.dumps(statistics, indent=1, ensure_ascii=False))
+        named = {"names": metadata["names"]} if "names" in metadata else {}
+        print(json.dumps({**statistics, **named}, indent=1, ensure_ascii=False))
     else:
         lines = [metadata["words"], *_summary(metadata, statistics), "", *_clients(metadata, statistics)]
         print("\n".join(lines))
@@ -125,7 +126,9 @@ def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
 
 
 def _clients(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{'client':>6}  {'train':>7}  {'valid.':>7}  {'test':>7}  {'classes':>7}  most images of"
+    names = metadata.get("names")
+    header = f"{'client':>6}  {'train':>7}  {'valid.':>7}  {'test':>7}  {'classes':>7}  most images of"
+    yield header + " · name" * bool(names)
     clients = range(metadata["clients"])
     many = len(clients) > MOST_CLIENTS
     for client in [*clients[:ENDS], *clients[-ENDS:]] if many else clients:
@@ -136,4 +139,5 @@ def _clients(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
         counts = zip(metadata["classes"], summary["counts"][client], strict=True)
         held = sorted(((name, count) for name, count in counts if count), key=lambda pair: -pair[1])
         largest = [f"{name}: {count:,}" for name, count in held[:LARGEST]] + ["…"] * (len(held) > LARGEST)
-        yield "  ".join([f"{client:6}", *columns, ", ".join(largest)]).rstrip()
+        named = f" · {' + '.join(names[client])}" if names else ""
+        yield "  ".join([f"{client:6}", *columns, ", ".join(largest) + named]).rstrip()

@@ -1,7 +1,8 @@
 """Your own Parquet files: train.parquet and test.parquet in a folder, or one file whose images are all for training.
 
 Columns: image (binary), label (integer), and domain and caption (strings) if there are any. The schema metadata tells
-encoding (raw, jpeg or png), height, width, channels and classes (a JSON list in the order of the labels).
+encoding (raw, jpeg or png), height, width, channels and classes (a JSON list in the order of the labels). Other columns
+are left out, but for those that the settings name.
 """
 
 from dataclasses import replace
@@ -28,6 +29,10 @@ class Table(DataSet):
 
     path: str = hp("")
     "The folder or the .parquet file; in a study, relative to its file."
+    keep: str = hp("", since="1.1")
+    "Columns that are kept with the images, with commas (writer_id,hospital): `natural` makes clients of their values."
+    domain: str = hp("", since="1.1")
+    "The column that is the domain; if empty, the column `domain` where there is one."
 
     def is_available(self, root: Path | None) -> bool:
         return bool(self.path) and parquet.is_present(self._path)
@@ -35,7 +40,7 @@ class Table(DataSet):
     def info(self, root: Path | None) -> DatasetInfo:
         """What the files hold; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
         path = self._checked()
-        info = parquet.info(path, self.published)
+        info = parquet.info(path, self.published, self._columns)
         files = [path] if path.is_file() else [path / f"{part}.parquet" for part in PARTS]
         encoded = (picture for file in files for picture in sizes.in_table(file))
         sizes.check(encoded, info.shape[:2], info.copy, MEND)
@@ -49,7 +54,12 @@ class Table(DataSet):
         return self.original(self._checked(), download=False)
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        return parquet.read(folder, self.published)
+        return parquet.read(folder, self.published, self._columns)
+
+    @property
+    def _columns(self) -> parquet.Columns:
+        names = filter(None, map(str.strip, self.keep.split(",")))
+        return parquet.Columns(tuple(dict.fromkeys(names)), self.domain)
 
     @property
     def _path(self) -> Path:

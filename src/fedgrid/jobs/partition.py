@@ -4,9 +4,10 @@ Run as ``python -m fedgrid.jobs.partition PLAN KEY SEED``.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from fedgrid.command import plan_parser, run
 from fedgrid.data.common.store import Labels, read_labels
@@ -112,6 +113,13 @@ def prepare(planned: PlannedPartition, study: Study) -> None:
         build(planned)
 
 
+def untested_sentence(about: Mapping[str, Any]) -> str:
+    """How many clients have no test images of their own, where a partition says so; empty if all have."""
+    if not about.get("untested"):
+        return ""
+    return f"{about['untested']:,} of {about['clients']:,} clients have no test images: they train and are not scored"
+
+
 def from_plan(file: Path, key: str, seed: int) -> None:
     """Builds the partition `key` with `seed` of the plan in `file`, and says what one might not expect of it."""
     partition = plan_file.read(file).study.partitions[key, seed]
@@ -119,6 +127,7 @@ def from_plan(file: Path, key: str, seed: int) -> None:
     about = read_metadata(partition.file)
     remarks = [*lines_of(about["origin"]["report"])] if "origin" in about else []
     remarks += [about[LEFT_OUT]["words"]] if LEFT_OUT in about else []
+    remarks += [untested_sentence(about)]
     for line in filter(None, remarks):
         say(f"partition '{partition.label}': {line}", sys.stderr)
 

@@ -219,7 +219,7 @@ class SampledPartition(Partition):
         return replace(self, clients=clients)
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
-        random = generator("partition", type(self).__name__, seed)
+        random = self.generator(seed)
         clients = self.count(len(pool.domain_names))
         self.check_scarce(len(pool.domain_names))
         rows = []
@@ -231,6 +231,10 @@ class SampledPartition(Partition):
             shared = self._shared(pool, seed)
             rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
         return rows_as_table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """What all draws of a seed come from, but for those of shared test images."""
+        return generator("partition", type(self).__name__, seed)
 
     def _dealt(self, pool: Labels, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Owners [n] of the images that are used, and which these are [n]: of one modality after the other."""
@@ -278,7 +282,8 @@ class SampledPartition(Partition):
 def part_of_pool(pool: Labels, index: np.ndarray) -> Labels:
     """Some images of a pool."""
     domains, modality = (None if of is None else of[index] for of in (pool.domains, pool.modality))
-    return replace(pool, labels=pool.labels[index], domains=domains, modality=modality)
+    kept = {column: places[index] for column, places in pool.kept.items()}
+    return replace(pool, labels=pool.labels[index], domains=domains, modality=modality, kept=kept)
 
 
 def _by_modality(pool: Labels, index: np.ndarray) -> list[np.ndarray]:

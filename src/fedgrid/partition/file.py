@@ -78,7 +78,7 @@ class File(Partition):
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
         published = facts(self.file_of(seed))
-        return {name: published[name] for name in ("clients", "words", "test")}
+        return {name: published[name] for name in ("clients", "words", "test", "names") if name in published}
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
         table, metadata = checked(self.file_of(seed))

@@ -83,6 +83,8 @@ def test_labels(data: DataSet) -> None:
         ("modalities", declared.modalities, raw.modalities),
     ):
         expect(tuple(stated) == tuple(actual), f"the {name} that are declared are not those that are loaded")
+    numbers = {column: len(values) for column, values in raw.kept.items()}
+    expect(dict(declared.kept) == numbers, f"columns with {numbers} values are kept, `kept` = {dict(declared.kept)}")
     for part in PARTS:
         images = raw.parts[part]
         expect(images.labels.dtype == np.int64, f"labels of the {part} part are {images.labels.dtype}; give int64")
@@ -90,6 +92,9 @@ def test_labels(data: DataSet) -> None:
         if images.domains is not None:
             expect(len(images.domains) == len(images.labels), f"every image of the {part} part has one domain")
             check_range(f"domains of the {part} part", images.domains, len(raw.domains))
+        for column, places in images.kept.items():
+            expect(len(places) == len(images.labels), f"every image of the {part} part has one value of '{column}'")
+            check_range(f"values of '{column}' of the {part} part", places, len(raw.kept.get(column, ())))
     absent = sorted(set(range(len(raw.classes))) - set(raw.parts["train"].labels.tolist()))
     names = ", ".join(str(raw.classes[i]) for i in absent[:5])
     expect(not absent, f"no training image is of the class {names}; declare the classes that there are")

@@ -21,6 +21,8 @@ from fedgrid.suite.expectations import PARTITION, Unmet, check, check_documented
 
 DOMAINS = ("red", "green", "blue")
 CLASSES = 10
+COLUMN, VALUES = "writer", 20
+"A column that the data keep, for clients that are its values, and how many values it has."
 PATIENCE = 20
 "Seconds that dealing out a few thousand images may take."
 NEARLY = 0.1
@@ -29,16 +31,23 @@ ALONE = "draw from the generator that `owners` is given, and from nothing else"
 
 
 def labels_of(images: int) -> Labels:
-    """The labels of images of `CLASSES` classes and three domains, equally many of each; half of them for training."""
+    """The labels of images of `CLASSES` classes and three domains, equally many of each; half of them for training.
+
+    They keep a column, of whose values each has images of all classes and domains.
+    """
     number = np.arange(images)
-    return Labels(number % CLASSES, images // 2, CLASSES, number // CLASSES % len(DOMAINS), DOMAINS)
+    places = number // (CLASSES * len(DOMAINS)) % VALUES
+    names = tuple(f"{COLUMN} {value:02}" for value in np.unique(places))
+    kept: dict[str, Any] = {"kept": {COLUMN: places}, "kept_names": {COLUMN: names}}
+    return Labels(number % CLASSES, images // 2, CLASSES, number // CLASSES % len(DOMAINS), DOMAINS, **kept)
 
 
 def info_of(pool: Labels) -> DatasetInfo:
     """The form of the data set that these are the labels of."""
     images = {"train": pool.train, "test": len(pool.labels) - pool.train}
     classes = tuple(map(str, range(pool.classes)))
-    return DatasetInfo(images, (8, 8, 1), classes, pool.domain_names, modalities=pool.modalities)
+    kept = {column: len(names) for column, names in pool.kept_names.items()}
+    return DatasetInfo(images, (8, 8, 1), classes, pool.domain_names, modalities=pool.modalities, kept=kept)
 
 
 POOL = labels_of(3_000)

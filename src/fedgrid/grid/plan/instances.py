@@ -88,6 +88,8 @@ def _flaw_of(info: DatasetInfo) -> str:
         return f"shape = {shape!r} has to be (height, width, channels)"
     if not isinstance(classes, tuple) or not classes or not all(isinstance(name, str) for name in classes):
         return f"classes = {classes!r} has to be the names of the classes, ('cat', 'dog')"
+    if not isinstance(info.kept, Mapping) or not _are_counts(info.kept.values(), 0):
+        return f"kept = {info.kept!r} has to be the number of values of each column that is kept, {{'writer': 50}}"
     return ""
 
 

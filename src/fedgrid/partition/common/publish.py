@@ -150,6 +150,8 @@ def _check_rows(file: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Non
     """Raises UserError for values that no partition of so many clients and classes has."""
     if metadata["clients"] < 1:
         raise UserError(f"{file}: a partition has at least one client")
+    if "names" in metadata and not _are_names(metadata["names"], metadata["clients"]):
+        raise UserError(f"{file}: the names of the metadata are not a list of texts for each client")
     highest = {"client": metadata["clients"] - 1, "label": len(metadata["classes"]) - 1, "index": None}
     for name, high in highest.items():
         column, low = table[name], EVERYONE if name == "client" else 0
@@ -161,6 +163,13 @@ def _check_rows(file: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Non
     unknown = set(pc.unique(table["split"]).to_pylist()) - set(SPLITS)
     if unknown:
         raise UserError(f"{file}: unknown split {unknown.pop()!r}; known: {', '.join(SPLITS)}")
+
+
+def _are_names(names: Any, clients: int) -> bool:
+    """Whether these are the values that natural clients stand for, a list of texts for each of so many clients."""
+    if not isinstance(names, list) or len(names) != clients:
+        return False
+    return all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in names)
 
 
 def _check_new(path: Path, content: bytes) -> None:
