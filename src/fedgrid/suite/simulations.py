@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedgrid.data.common.images import Images
+from fedgrid.data.common.images import SIGNAL, TABULAR, TEXT, Images
 from fedgrid.data.digits import Digits
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
@@ -27,6 +27,7 @@ from fedgrid.engine.state.state import State
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training
+from fedgrid.suite import made_samples
 from fedgrid.tree import Tree
 
 Rows = list[tuple[int, str, list[int], list[float]]]
@@ -119,6 +120,13 @@ def ragged(clients: int = 5, **training: Any) -> Simulation:
     return simulation(train, test, **training)
 
 
+def of_kind(kind: str, **training: Any) -> Simulation:
+    """Clients as those of `ragged`, whose samples are texts, signals or rows of a table."""
+    images = ragged(3, batch_size=8, **training)
+    data, network = made_samples.of_kind(images.data, kind)
+    return replace(images, data=data, model=network)
+
+
 def moved(where: Simulation, device: torch.device) -> Simulation:
     """The same simulation on another device."""
     data, tensors, lists = vars(where.data), ("images", "labels", "centre", "spread"), ("train", "test", "validation")
@@ -159,6 +167,9 @@ EDGES: dict[str, Callable[[], Simulation]] = {
     "nobody starts": lambda: ragged(3, dropout=1.0, dropout_at="start", rounds=2),
     "stragglers": lambda: ragged(3, stragglers=0.7, straggler_work=0.3, batch_size=8),
     "new clients": lambda: ragged(4, new_clients=0.5, batch_size=8),
+    "texts": lambda: of_kind(TEXT),
+    "signals": lambda: of_kind(SIGNAL),
+    "rows of a table": lambda: of_kind(TABULAR),
     "under attack": lambda: ragged(3, adversarial={"steps": 2}, evaluate=["clean", "fgsm", "pgd20"], batch_size=8),
 }
 
