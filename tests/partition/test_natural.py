@@ -13,11 +13,12 @@ from fedgrid.cli.main import main
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, read_table
+from fedgrid.files import read_metadata, read_table, write_table
 from fedgrid.jobs.partition import untested_sentence
 from fedgrid.partition.common.rows import EVERYONE, digest_of
+from fedgrid.partition.file import File
 from fedgrid.partition.natural import Natural
-from fedgrid.suite.partition import POOL, info_of
+from fedgrid.suite.partition import DOMAINS, POOL, info_of
 
 WRITERS = ("ann", "bob", "cem", "dee")
 SMALL = Labels(
@@ -195,6 +196,21 @@ def test_what_only_the_labels_rule_out():
     others = Labels(SMALL.labels, 7, 2, kept={"writer": np.repeat([0, 3], [7, 3])}, kept_names=SMALL.kept_names)
     with pytest.raises(UserError, match="none of the 1 clients has images in the published test part"):
         Natural(test="published").split(others, 0)
+
+
+def test_a_published_partition_has_the_names(tmp_path):
+    about = Natural(clients=2).about(POOL, 0)
+    table = Natural(clients=2).split(POOL, 0)
+    classes = [*map(str, range(POOL.classes))]
+    facts = {"data": "toy", "data_checksum": "", "classes": classes, "domains": [*DOMAINS], "spec": {}}
+    facts |= about | {"digest": digest_of(table)}
+    write_table(tmp_path / "toy.parquet", table, facts)
+    published = File(path=str(tmp_path / "toy.parquet"))
+    assert published.about(POOL, 0)["names"] == about["names"] and published.split(POOL, 0).equals(table)
+    for wrong in (3, [["a"]], [["a"], "b"], [["a"], [1]]):
+        write_table(tmp_path / "toy.parquet", table, facts | {"names": wrong})
+        with pytest.raises(UserError, match="names of the metadata are not a list of texts for each client"):
+            published.split(POOL, 0)
 
 
 STUDY = """
