@@ -161,15 +161,16 @@ class Compute(Component):
     "Minutes that a scheduler grants a cell, before one like it was measured."
 
 
-def averages_missing(training: Training) -> str:
-    """Why a method without `averages_uploads` cannot be trained so, in a clause; empty: it can."""
+def averages_missing(training: Training, method: str) -> str:
+    """Why the method of that name, without `averages_uploads`, cannot be trained so, in a clause; empty: it can."""
     if training.attacks_uploads:
-        cause = f"training.attack '{training.attack}' requires; give it training: {{attack: labels}}"
+        setting, neutral = f"attack '{training.attack}'", "{attack: labels}"
     elif training.aggregation != "mean":
-        cause = f"training.aggregation '{training.aggregation}' requires; give it training: {{aggregation: mean}}"
+        setting, neutral = f"aggregation '{training.aggregation}'", "{aggregation: mean}"
     else:
         return ""
-    return f"does not make its shared model from the average of uploaded models alone, which {cause}"
+    shared = "a shared model that is made from the average of uploaded models alone"
+    return f"training.{setting} requires {shared}; give {method} training: {neutral}"
 
 
 def aggregation_problem(training: Training) -> str:

@@ -112,8 +112,8 @@ def _check_malicious(method: Method, simulation: Simulation) -> None:
     """Raises UserError where the method or the number of participants is not one for the attack or the aggregation."""
     training, members = simulation.training, len(simulation.members)
     problems = [aggregation_problem(training), krum_problem(training, training.participants(members))]
-    if not method.averages_uploads and (lacking := averages_missing(training)):
-        problems.append(f"{method.title or type(method).__name__}: {lacking}")
+    if not method.averages_uploads:
+        problems.append(averages_missing(training, method.title or type(method).__name__))
     for problem in filter(None, problems):
         raise UserError(problem)
 

@@ -57,6 +57,6 @@ def squared_distances(stack: TensorOrTree) -> Tensor:
     """‖V_i − V_j‖² [n, n] of the rows of a stack in float64, infinite where a number is not finite."""
     total = torch.zeros((), dtype=torch.float64)
     for t in leaves(stack):
-        values = t.flatten(1).double()
+        values = t.reshape(len(t), -1).double()
         total = total.to(t.device) + torch.stack([(values - row).square().sum(dim=1) for row in values])
     return total.nan_to_num(nan=torch.inf, posinf=torch.inf)

@@ -86,7 +86,7 @@ def _round(method: Method, fed: Federation) -> State:
     training, state = fed.simulation.training, method.round(fed, fed.state)
     wanted = {"attack": training.attacks_uploads, "aggregation": training.aggregation != "mean"}
     if any(is_wanted and name not in fed.effects for name, is_wanted in wanted.items()):
-        raise UserError(f"{method.title or type(method).__name__}: {averages_missing(training)}")
+        raise UserError(averages_missing(training, method.title or type(method).__name__))
     return state
 
 

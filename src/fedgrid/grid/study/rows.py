@@ -49,7 +49,7 @@ class Rows:
         for label, error in self.left_out.items():
             labels.setdefault((error.origin, error.reason), []).append(label)
         return [
-            f"{origin.label}: '{origin.word}' leaves out {', '.join(left_out)}, which {reason}; name them "
+            f"{origin.label}: '{origin.word}' leaves out {', '.join(left_out)}, {reason}; name them "
             "with settings of their own to have them"
             for (origin, reason), left_out in labels.items()
         ] + self.unused
@@ -115,7 +115,7 @@ def _row(label: str, values: str, entry: Section, common: Settings, about: Descr
     title = entry.get("title") or (about["title"] if plain else label) + values
     component = configured(about, entry - RESERVED)
     _check_rates(entry.origin, component, about["facts"], training)
-    _check_malicious(entry.origin, about["facts"], training)
+    _check_malicious(entry.origin, label, about["facts"], training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
     return MethodRow(label + values, title, component, training, about["facts"]["work"], score, at, Training(**common))
 
@@ -140,13 +140,13 @@ def _check_rates(origin: Origin, component: Configured, facts: Settings, trainin
 
 
 def _unusable_rate(origin: Origin, taken: str, setting: str) -> CannotTrain:
-    return CannotTrain(origin, f"takes {taken}; set {setting}", f"would take {taken}")
+    return CannotTrain(origin, f"takes {taken}; set {setting}", f"which would take {taken}")
 
 
-def _check_malicious(origin: Origin, facts: Settings, training: Training) -> None:
+def _check_malicious(origin: Origin, label: str, facts: Settings, training: Training) -> None:
     """Raises CannotTrain where the method lacks what the attack or the aggregation needs, StudyError where all do."""
     if problem := aggregation_problem(training):
         raise StudyError(origin, problem)
-    problem = averages_missing(training)
+    problem = averages_missing(training, label)
     if problem and not facts["averages_uploads"]:
-        raise CannotTrain(origin, problem, problem.partition(";")[0])
+        raise CannotTrain(origin, problem, f"since {problem.partition(';')[0]}")
