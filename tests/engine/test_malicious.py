@@ -190,7 +190,7 @@ def test_each_modality_has_its_attackers():
 def test_every_method_is_attacked_or_refuses(name, training):
     chosen, where = method(name, **brief(name)), ragged(4, rounds=1, batch_size=8, **training)
     if not method_class(name).averages_uploads:
-        with pytest.raises(UserError, match="from the average of uploaded models alone; give .* training: {a.*}"):
+        with pytest.raises(UserError, match=r"from the average of uploaded models alone; give .* training: {a.*}"):
             federate(chosen, where)
         return
     plain = federate(chosen, ragged(4, rounds=1, batch_size=8)).progress.state
