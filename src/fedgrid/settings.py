@@ -1,6 +1,7 @@
 """The settings of a study outside its components: training, computing, and features in place of images."""
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +19,13 @@ ARTIFACTS = {
 "The `artifacts` that a study may keep, and with what the names of their files end."
 ROWS = ".rows"
 "With what the name of the file of clients' rows beside a checkpoint or a state ends."
+
+ROBUST = ("median", "trimmed", "krum", "multi-krum")
+"Values of `aggregation` that are meant to bear malicious clients."
+KRUM = ("krum", "multi-krum")
+"Those of them that choose whole uploads."
+SCALES = {"sign": 1.0, "scale": 10.0, "noise": 1.0}
+"The default strength of each attack on uploads."
 
 
 class Adversarial(Component):
@@ -71,6 +79,17 @@ class Training(Component):
     "That part; at least one step is taken."
     new_clients: float = hp(0.0, low=0, high=0.99, since="0.3")
     "Share of the clients with data that take part in no round and join after the last one, where they are scored."
+    malicious: float = hp(0.0, low=0, high=0.99, since="1.1")
+    "Share of the clients that can take part who attack, the same ones in every round; they are not scored."
+    attack: str = hp("labels", choices=("labels", "sign", "scale", "noise"), since="1.1")
+    """How they attack: train on the labels C − 1 − y; or train as others do and upload, in place of θ, w − s·(θ − w),
+    w + s·(θ − w) or w + s·N(0, 1), where w is the model that the server sent."""
+    attack_scale: float | None = hp(None, above=0, since="1.1")
+    "Strength s of an attack on uploads; none: 10 for `scale`, 1 for `sign` and `noise`."
+    aggregation: str = hp("mean", choices=("mean", *ROBUST), since="1.1")
+    "How the server aggregates uploads; all but the mean weigh clients equally."
+    assumed_malicious: float | None = hp(None, low=0, high=0.49, since="1.1")
+    "Share of a round's participants, rounded up, that `trimmed` and Krum guard against; none: `malicious`."
     augmentation: str = hp("none", choices=("none", "crop-flip"))
     "Of training images: none, or moved by up to 4 pixels and mirrored at random, as FedSaC's code does on CIFAR."
     adversarial: Adversarial | None = hp(None)
@@ -87,6 +106,25 @@ class Training(Component):
     "Numbers of the computation; mixed: networks run in bfloat16, parameters, losses and averages in float32."
     tf32: bool = hp(False)
     "Lets a GPU multiply float32 matrices with 10 bits of mantissa: faster, and no longer to float32's precision."
+
+    @property
+    def attacks_uploads(self) -> bool:
+        """Whether malicious clients attack by what they upload."""
+        return self.malicious > 0 and self.attack in SCALES
+
+    @property
+    def strength(self) -> float:
+        """The strength s of the attack on uploads."""
+        return SCALES.get(self.attack, 1.0) if self.attack_scale is None else self.attack_scale
+
+    def participants(self, members: int) -> int:
+        """Number of clients that take part in a round, of so many that can."""
+        return max(1, math.floor(self.participation * members + 1e-9))  # 0.29 of 100 are 29, not 28.99…
+
+    def assumed(self, participants: int) -> int:
+        """f, the number of so many participants of a round that robust aggregation guards against."""
+        share = self.malicious if self.assumed_malicious is None else self.assumed_malicious
+        return math.ceil(share * participants - 1e-9)
 
 
 class Backbone(Component):
@@ -121,6 +159,43 @@ class Compute(Component):
     "MB that a scheduler reserves for a cell, before one like it was measured."
     runtime: int = hp(60, low=1, was="minutes")
     "Minutes that a scheduler grants a cell, before one like it was measured."
+
+
+def averages_missing(training: Training, method: str) -> str:
+    """Why the method of that name, without `averages_uploads`, cannot be trained so, in a clause; empty: it can."""
+    if training.attacks_uploads:
+        setting, neutral = f"attack '{training.attack}'", "{attack: labels}"
+    elif training.aggregation != "mean":
+        setting, neutral = f"aggregation '{training.aggregation}'", "{aggregation: mean}"
+    else:
+        return ""
+    shared = "a shared model that is made from the average of uploaded models alone"
+    return f"training.{setting} requires {shared}; give {method} training: {neutral}"
+
+
+def aggregation_problem(training: Training) -> str:
+    """Why so many malicious clients are beyond the rule of aggregation, in a sentence; empty: they are not."""
+    rule, share = training.aggregation, training.malicious
+    if rule not in ("trimmed", *KRUM) or training.assumed_malicious is not None or share < 0.5:
+        return ""
+    return (
+        f"training.aggregation '{rule}' guards against fewer than half of the participants, and malicious is "
+        f"{share:g}; set assumed_malicious, to 0.4 for example"
+    )
+
+
+def krum_problem(training: Training, participants: int) -> str:
+    """Why Krum is not defined for so many participants, in a sentence; empty: it is.
+
+    It takes n ≥ 2f + 3 of them (Blanchard et al., NeurIPS 2017, Proposition 4.2).
+    """
+    assumed = training.assumed(participants)
+    if training.aggregation not in KRUM or participants >= 2 * assumed + 3:
+        return ""
+    return (
+        f"training.aggregation '{training.aggregation}' takes at least 2·{assumed} + 3 participants to guard against "
+        f"{assumed}, and a round has {participants}; choose more clients, or a smaller assumed_malicious"
+    )
 
 
 description = functools.cache(describe)

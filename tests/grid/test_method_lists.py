@@ -90,6 +90,40 @@ def test_methods_that_the_study_cannot_train_are_left_out_of_families_alone():
             study_of(methods, **adam)
 
 
+@pytest.mark.parametrize("training", [{"malicious": 0.2, "attack": "sign"}, {"aggregation": "median"}], ids=str)
+def test_methods_that_do_more_than_average_uploads_take_no_attack_on_them_and_no_other_rule(training):
+    unable = sorted(name for name, facts in FACTS.items() if not facts["averages_uploads"])
+    study = study_of(["fedavg", "all"], training=training)
+    assert set(study.rows) == set(FACTS) - set(unable)
+    (notice,) = study.notices
+    assert f"'all' leaves out {', '.join(unable)}, since training.a" in notice
+    neutral = {"attack": "labels", "aggregation": "mean"}
+    assert "local" in study_of(["fedavg", {"local": {"training": neutral}}], training=training).rows
+    with pytest.raises(UserError, match=r"^study\.yaml:\d+: .* alone; give local training: {a"):
+        study_of(["fedavg", "local"], training=training)
+
+
+def test_rules_that_cannot_bear_so_many_malicious_clients_are_refused():
+    for training, problem in (
+        ({"malicious": 0.5, "aggregation": "trimmed"}, "guards against fewer than half of the participants"),
+        (
+            {"malicious": 0.3, "aggregation": "krum"},
+            r"at least 2·2 \+ 3 .* guard against 2, and a round has 4",
+        ),
+        ({"assumed_malicious": 0.2, "aggregation": "multi-krum", "participation": 0.5}, "and a round has 2"),
+    ):
+        with pytest.raises(UserError, match=problem):
+            study_of("fedavg", training=training)
+    assert study_of("fedavg", training={"malicious": 0.6, "aggregation": "median"}).rows
+
+
+def test_the_documentation_names_the_methods_without_attacks_on_uploads():
+    text = (ROOT / "docs/engine.md").read_text(encoding="utf-8")
+    listed = re.search(r"FedCoSR, FedCRL\)\. (.*?)\s+refuse them when a study is planned", text, re.DOTALL)[1]
+    unable = {description("methods", name)["title"] for name, facts in FACTS.items() if not facts["averages_uploads"]}
+    assert set(re.split(r",\s+|\s+and\s+", listed)) == unable
+
+
 def test_a_method_that_tries_models_on_held_out_images_says_so_where_there_are_none():
     without = {"heterogeneity": [{"partition": "homogeneous", "clients": 4, "label": "equal"}]}
     (notice,) = study_of({"mine": {"method": "fedfomo"}, "fedavg": None}, **without).notices

@@ -30,6 +30,11 @@ SETTINGS = {
     "stragglers": [0.4],
     "straggler_work": [{"straggler_work": 0.2, "stragglers": 0.4}],
     "new_clients": [0.25, {"new_clients": 0.25, "eval_every": 3}],
+    "malicious": [0.25],
+    "attack": [{"attack": "noise", "malicious": 0.25}],
+    "attack_scale": [{"attack_scale": 2.0, "attack": "sign", "malicious": 0.25}],
+    "aggregation": ["median"],
+    "assumed_malicious": [{"assumed_malicious": 0.25, "aggregation": "trimmed"}],
     "augmentation": ["crop-flip"],
     "adversarial": [{"adversarial": {"steps": 2}}],
     "eval_every": [2, 3],
@@ -45,8 +50,12 @@ CASES = [
     for name, values in SETTINGS.items()
     for value in values
 ]
-REFUSED = {(method, setting) for method in ("scaffold", "apple") for setting in ("optimizer", "momentum")}
-"Methods with steps of their own, and settings that these do not heed."
+REFUSED = {
+    (method, setting)
+    for method in ("scaffold", "apple")
+    for setting in ("optimizer", "momentum", "attack", "aggregation")
+}
+"Methods with steps of their own, or that do more than average uploads, and settings that these do not heed."
 OF_LAST_ROUNDS = ("new_clients", "evaluate")
 "Settings with which the last rounds have rows that earlier ones lack."
 

@@ -203,9 +203,9 @@ EDITS = (
         "participation",
         "rounds the number of participants up, not down",
         (
-            PARTICIPATION,
-            "math.floor(simulation.training.participation * len(able) + 1e-9)",
-            "math.ceil(simulation.training.participation * len(able) - 1e-9)",
+            "settings.py",
+            "math.floor(self.participation * members + 1e-9)",
+            "math.ceil(self.participation * members - 1e-9)",
         ),
     ),
     different(

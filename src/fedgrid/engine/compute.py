@@ -9,6 +9,7 @@ import pyarrow as pa
 import torch
 
 from fedgrid.engine import artifacts
+from fedgrid.engine.federation.malicious import with_malicious
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.participation import new_clients
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
@@ -105,7 +106,7 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
     together = training.participation * batches_per_call(images.train, training.batch_size)
     executor = executor_for(settings, device, flops, together)
     new = new_clients(images, training.new_clients, spec["seed"])
-    return Simulation(images, network, training, executor, spec["seed"], device, new)
+    return with_malicious(Simulation(images, network, training, executor, spec["seed"], device, new))
 
 
 def executor_for(settings: Compute, device: torch.device, flops: int, together: float) -> Executor:

@@ -42,6 +42,7 @@ from fedgrid.engine.state.population import Population
 from fedgrid.engine.state.saving import KeptState, Saving, Terminated
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
+from fedgrid.settings import aggregation_problem, averages_missing, krum_problem
 from fedgrid.tree import Tree, all_finite
 
 PARTS = ("train", "server", "evaluate")
@@ -74,6 +75,7 @@ def federate(
 
     `matrices`: what `Method.cooperation` gives is kept after every evaluated round.
     """
+    _check_malicious(method, simulation)
     cooperates = type(method).cooperation is not Method.cooperation
     report, method = tell or (lambda progress, remark: None), apart(method, simulation)
     clock, last, state = time.monotonic(), None, None
@@ -104,6 +106,16 @@ def federate(
             report(progress, f"broken off: the checkpoint {saving.file} holds {progress.rounds} rounds")
         raise
     return Outcome(progress, last=last, state=state)
+
+
+def _check_malicious(method: Method, simulation: Simulation) -> None:
+    """Raises UserError where the method or the number of participants is not one for the attack or the aggregation."""
+    training, members = simulation.training, len(simulation.members)
+    problems = [aggregation_problem(training), krum_problem(training, training.participants(members))]
+    if not method.averages_uploads:
+        problems.append(averages_missing(training, method.title or type(method).__name__))
+    for problem in filter(None, problems):
+        raise UserError(problem)
 
 
 def _resumed(saving: Saving, simulation: Simulation, matrices: bool) -> tuple[Progress | None, str]:
@@ -168,6 +180,8 @@ def _check_matrices(matrices: int, simulation: Simulation) -> None:
 def _record_start(method: Method, simulation: Simulation, progress: Progress) -> None:
     for metric, values in sizes(simulation).items():
         progress.record.add(0, metric, range(simulation.data.clients), values)
+    if simulation.malicious:
+        progress.record.add(0, "malicious", sorted(simulation.malicious), torch.ones(len(simulation.malicious)))
     with _timed(progress.seconds, "evaluate"):
         _score(method, simulation, 0, progress.population, progress.record)
 
@@ -227,7 +241,7 @@ def _score(
 
 def _score_new(method: Method, simulation: Simulation, done: int, population: Population, record: Record) -> None:
     """Records the scores of new clients: as they join after the last round, and after local training in it."""
-    new, scores = np.setdiff1d(np.arange(simulation.data.clients), simulation.scored), RoundScores()
+    new, scores = np.array(sorted(simulation.new_clients)), RoundScores()
     for part in in_parts(simulation, done, new, population):
         joining = replace(part, round=done - 1)
         trained = round_of(method, joining).trained

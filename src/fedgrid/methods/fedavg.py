@@ -16,6 +16,7 @@ class FedAvg(Method):
     cite = "mcmahan2017"
     score = "global"
     work = "E"
+    averages_uploads = True
     shares = "θ"
     identities = [Identity("local", clients=1)]
 

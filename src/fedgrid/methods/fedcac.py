@@ -43,6 +43,7 @@ class FedCAC(FedAvg):
     source = "Wu et al., ICCV 2023"
     family = "one mixture of models for each client: of its important parameters alone"
     cite = "wu2023fedcac"
+    averages_uploads = False  # mixtures are made without fed.average
     score = "received"
     server_rows = ("mixture", "important")
     identities = [Identity("fedavg", {"tau": 0.0}), Identity("local", clients=1)]

@@ -39,6 +39,7 @@ class FedCoSR(Method):
     cite = "fedcosr"
     score = "received"
     work = "E"
+    averages_uploads = True
     shares = "φ and class means"
     down = "|φ| + C·k"
     up = "|φ| + |C_i|·k"

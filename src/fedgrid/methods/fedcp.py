@@ -49,6 +49,7 @@ class FedCP(Method):
     cite = "zhang2023fedcp"
     score = "received"
     work = "E"
+    averages_uploads = True
     shares = "θ, a gate"
     down = up = "|θ| + 2·k·k + 6·k"
 

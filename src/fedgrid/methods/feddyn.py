@@ -36,6 +36,7 @@ from fedgrid.methods.common.server_steps import ServerStep
 class FedDyn(ServerStep):
     source = "Acar et al., ICLR 2021"
     cite = "acar2021feddyn"
+    averages_uploads = False  # the server's drift is the mean of the clients'
     server_rows = ("drift",)
     identities = [
         Identity("fedprox", {"alpha": 0.5}, {"mu": 0.5}, models="trained", training={"rounds": 1}),

@@ -27,6 +27,7 @@ from fedgrid.methods.common.subspaces import gram
 class FedExP(ServerStep):
     source = "Jhunjhunwala et al., ICLR 2023"
     cite = "jhunjhunwala2023fedexp"
+    averages_uploads = False  # the step size depends on all updates
     identities = [
         Identity("fedavg", {"eps": 1e12, "averaged": False}, exact=False),
         Identity("fedavg", {"eps": 1e12}, exact=False),

@@ -21,6 +21,7 @@ from fedgrid.methods.fedavg import FedAvg
 class FedNova(FedAvg):
     source = "Wang et al., NeurIPS 2020"
     cite = "wang2020fednova"
+    averages_uploads = False  # clients upload normalised updates
     shares = "θ and a step count"
     up = "|θ| + 1"
     identities = [

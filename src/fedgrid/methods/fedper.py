@@ -15,6 +15,7 @@ class FedPer(Method):
     cite = "arivazhagan2019fedper"
     score = "received"
     work = "E"
+    averages_uploads = True
     shares = "φ"
     down = up = "|φ|"
     identities = [

@@ -42,6 +42,7 @@ class GPFL(Method):
     cite = "zhang2023gpfl"
     score = "received"
     work = "E"
+    averages_uploads = True
     shares = "φ, class embeddings, a valve"
     down = up = "|φ| + C·k + 2·k·k + 6·k"
     carries = "means of class embeddings, weighted by a client's share of each class"

@@ -44,6 +44,7 @@ class PFedSim(FedAvg):
     source = "Tan et al., 2023"
     family = "one mixture of models for each client: of extractors, by the similarity of heads"
     cite = "tan2023pfedsim"
+    averages_uploads = False  # mixtures are made without fed.average
     score = "trained"
     shares = "θ, in the warm-up; then φ, mixed by the similarity of π"
     down = "|φ| + M"

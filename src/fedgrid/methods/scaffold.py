@@ -29,6 +29,7 @@ class Scaffold(FedAvg):
     title = "SCAFFOLD"
     source = "Karimireddy et al., ICML 2020"
     cite = "karimireddy2020scaffold"
+    averages_uploads = False  # clients upload updates and variates
     shares = "θ and control variates"
     down = up = "2·|θ|"
     plain_rates = ("lr",)

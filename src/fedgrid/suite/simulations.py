@@ -13,6 +13,7 @@ from torch import Tensor
 from fedgrid.data.common.images import SIGNAL, TABULAR, TEXT, Images
 from fedgrid.data.digits import Digits
 from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.malicious import with_malicious
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.participation import everyone, new_clients, participants
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
@@ -109,7 +110,8 @@ def simulation(
     )
     network = MLP(hidden=16, features=8, dropout=model_dropout, norm=norm).network((8, 8, 1), classes)
     new = new_clients(images, settings.new_clients, seed)
-    return Simulation(images, network, settings, executor or NamingLoop(), seed, torch.device("cpu"), new)
+    executor = executor or NamingLoop()
+    return with_malicious(Simulation(images, network, settings, executor, seed, torch.device("cpu"), new))
 
 
 def ragged(clients: int = 5, **training: Any) -> Simulation:
@@ -170,6 +172,7 @@ EDGES: dict[str, Callable[[], Simulation]] = {
     "texts": lambda: of_kind(TEXT),
     "signals": lambda: of_kind(SIGNAL),
     "rows of a table": lambda: of_kind(TABULAR),
+    "flipped labels": lambda: ragged(4, malicious=0.5, batch_size=8),
     "under attack": lambda: ragged(3, adversarial={"steps": 2}, evaluate=["clean", "fgsm", "pgd20"], batch_size=8),
 }
 

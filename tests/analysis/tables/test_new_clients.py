@@ -59,6 +59,36 @@ def test_without_new_clients_there_is_no_such_table(study):
         new_clients(load(study.results()), {})
 
 
+@pytest.mark.parametrize(
+    ("settings", "sentences"),
+    [
+        ({}, ""),
+        (
+            {"malicious": 0.2, "attack": "labels", "attack_scale": None},
+            "20 % of the clients, the same ones in every round, are malicious: they train on flipped labels. "
+            "They take no part in these numbers.",
+        ),
+        (
+            {"malicious": 0.1, "attack": "scale", "attack_scale": None, "aggregation": "median"},
+            "10 % of the clients, the same ones in every round, are malicious: they upload their update times 10. "
+            "They take no part in these numbers. The server aggregates models by the coordinate-wise median, in which "
+            "clients count equally.",
+        ),
+    ],
+    ids=["none", "labels", "scale"],
+)
+def test_malicious_clients_and_rules_are_named(settings, sentences):
+    assert " ".join(captions.malicious(settings)) == sentences
+
+
+def test_malicious_clients_do_not_lack_a_score(study):
+    metrics = {name: {0: [9, 9, 9]} for name in ("train_samples", "test_samples")}
+    study.cell("ditto", "dir", 0, {1: [0.5, 0.5]}, also=metrics)
+    assert len(captions.unscored(load(study.results()))) == 1
+    study.cell("ditto", "dir", 0, {1: [0.5, 0.5]}, also=metrics | {"malicious": {0: [None, None, 1.0]}})
+    assert captions.unscored(load(study.results())) == []
+
+
 def test_participants_that_fail_are_named(study):
     study.study["protocol"] = PROTOCOL | {
         "dropout": 0.25,

@@ -1,8 +1,9 @@
 """What tables and figures say about themselves: generated from the study, never typed by hand."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import CELL, NEW, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 from fedgrid.grid.plan.manifest_model import Cell
+from fedgrid.settings import SCALES
 
 RANK_MARKS = {1: "①", 2: "②", 3: "③"}
 """Rank → its mark; the papers print *, † and ‡, which readers take for significance."""
@@ -34,6 +36,20 @@ FATES = {
     "start": "a participant does not start",
 }
 """`dropout_at` → what dropping out is."""
+ATTACKS = {
+    "labels": "train on flipped labels",
+    "sign": "upload their update times −{s}",
+    "scale": "upload their update times {s}",
+    "noise": "upload noise of standard deviation {s} in place of their update",
+}
+"""`attack` → what malicious clients do, of strength s."""
+RULES = {
+    "median": "the coordinate-wise median",
+    "trimmed": "the coordinate-wise trimmed mean",
+    "krum": "Krum",
+    "multi-krum": "Multi-Krum",
+}
+"""`aggregation` → what the server does in place of the mean."""
 PUBLISHED = ("file", "imported")
 """Kinds of partitions that are read from a file, which may be one for all seeds."""
 DOING = {
@@ -223,6 +239,21 @@ def failures(results: Results) -> list[str]:
         sentences.append(f"With a chance of {100 * stragglers:g} % a participant takes only {share} in a round.")
     if new:
         sentences.append(f"{100 * new:g} % of the clients take no part in training, and no part in these numbers.")
+    return [*sentences, *malicious(training)]
+
+
+def malicious(training: Mapping[str, Any]) -> list[str]:
+    """What clients attack with, and how the server aggregates; nothing where none does and it takes the mean."""
+    sentences = []
+    if share := training.get("malicious", 0.0):
+        attack = training["attack"]
+        strength = training["attack_scale"] or SCALES.get(attack, 1.0)
+        sentences.append(
+            f"{100 * share:g} % of the clients, the same ones in every round, are malicious: they "
+            f"{ATTACKS[attack].format(s=f'{strength:g}')}. They take no part in these numbers."
+        )
+    if (rule := training.get("aggregation", "mean")) != "mean":
+        sentences.append(f"The server aggregates models by {RULES[rule]}, in which clients count equally.")
     return sentences
 
 
@@ -233,7 +264,8 @@ def unscored(results: Results) -> list[str]:
     able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
     accuracies = [*results.score_metrics("test"), *replace(results, clients=NEW).score_metrics("test")]
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
-    both = able.merge(scored, how="left", indicator="found")
+    attackers = rows[rows["metric"] == "malicious"][client]
+    both = able.merge(pd.concat([scored, attackers]), how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())
     who, have, are, whose = ("clients", "have", "are", "their") if number > 1 else ("client", "has", "is", "its")
     sentence = (

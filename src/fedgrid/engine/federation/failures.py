@@ -11,7 +11,9 @@ from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.local.executor import joined
 from fedgrid.engine.state.state import State
+from fedgrid.errors import UserError
 from fedgrid.randomness import generator
+from fedgrid.settings import averages_missing
 from fedgrid.tree import Tree
 
 
@@ -42,13 +44,13 @@ def round_with_failures(method: Method, fed: Federation) -> State:
     """
     lost = lost_uploads(fed)
     if not lost.any():
-        return method.round(fed, fed.state)
+        return _round(method, fed)
     server, states = fed.state.server, []
     for is_lost in (False, True):
         where = torch.from_numpy(np.flatnonzero(lost == is_lost)).to(fed.ids.device)
         if len(where):
             part = fed.subset(where)
-            state = method.round(part, part.state)
+            state = _round(method, part)
             part.state.require_same_entries(state)
             if is_lost:
                 kept = {name: t for name, t in part.state.clients.items() if name in method.server_rows}
@@ -77,6 +79,15 @@ def failures(fed: Federation) -> dict[str, torch.Tensor]:
     if training.stragglers:
         metrics["work"] = fed.weights.new_tensor([fed.work.get(client, 1.0) for client in fed.numbers])
     return metrics
+
+
+def _round(method: Method, fed: Federation) -> State:
+    """A method's round; UserError if there was no upload to attack, or none to aggregate, where the study wants it."""
+    training, state = fed.simulation.training, method.round(fed, fed.state)
+    wanted = {"attack": training.attacks_uploads, "aggregation": training.aggregation != "mean"}
+    if any(is_wanted and name not in fed.effects for name, is_wanted in wanted.items()):
+        raise UserError(averages_missing(training, method.title or type(method).__name__))
+    return state
 
 
 def _affected(simulation: Simulation, purpose: str, clients: list[int], round_: int, share: float) -> np.ndarray:

@@ -1,19 +1,21 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fedgrid.engine.federation.aggregation import aggregate
+from fedgrid.engine.federation.malicious import attacked, is_of_model
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic, bytes_of
 from fedgrid.engine.local import attacks
-from fedgrid.engine.local.augmentation import augmented
+from fedgrid.engine.local.altered_images import altered
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.devices import now, sent
 from fedgrid.engine.local.executor import Trained
@@ -24,7 +26,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import TensorOrTree, Tree, adding_up, as_tree, placed, rows, tree_map, weighted_sum
+from fedgrid.tree import TensorOrTree, Tree, adding_up, as_tree, placed, rows, tree_map
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Federation:
     "Seconds by name so far; see `phase`."
     work: Mapping[int, float] = field(default_factory=dict, repr=False)
     "Of stragglers, by number: the share of its local steps after which each is stopped."
+    effects: set[str] = field(default_factory=set, repr=False)
+    "Which of the settings `attack` and `aggregation` this round has had an occasion for so far."
 
     @property
     def model(self) -> Network:
@@ -169,8 +173,12 @@ class Federation:
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
     def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
-        """Σ_i p_i·stack[i], by training images (FedAvg) or by `weights` [n]; ValueError where these do not sum to 1."""
-        return weighted_sum(stack, self.weights if weights is None else adding_up(weights))
+        """Σ_i p_i·stack[i], by training images (FedAvg) or by `weights` [n]; ValueError where these do not sum to 1.
+
+        Where the study sets another `aggregation`, it is that of the rows, which then count equally.
+        """
+        self.effects.add("aggregation")
+        return aggregate(stack, self.weights if weights is None else adding_up(weights), self.simulation.training)
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
         """The federation of some of these clients; `chosen` is bool [n], positions [m] or a slice.
@@ -192,9 +200,16 @@ class Federation:
         return stack
 
     def upload(self, stack: TensorOrTree, mask: Tensor | None = None) -> TensorOrTree:
-        """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
+        """Every client sends its row to the server: counted and returned; `mask` [n, …] as in `broadcast`.
+
+        It is returned unchanged but for the models of clients that attack by their uploads.
+        """
         self.traffic.up[self.ids] += self._bytes(stack, mask)
-        return stack
+        theta = self.state.server.get("theta", Tree())
+        if not self.simulation.training.attacks_uploads or not is_of_model(stack, theta):
+            return stack
+        self.effects.add("attack")
+        return attacked(self.simulation, stack, theta, self.numbers, self.round)
 
     def train(
         self,
@@ -224,7 +239,12 @@ class Federation:
         Raises `Diverged` if a loss or a trained model is not finite, and ValueError if no parameter is of the `part`.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
-        trained = self.simulation.executor.train(task, self._altered(loss, model), optimizer or self.optimizer, part)
+        trained = self.simulation.executor.train(
+            task,
+            altered(loss, self.simulation.data, self.simulation.training, model),
+            optimizer or self.optimizer,
+            part,
+        )
         return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def iterate(
@@ -253,7 +273,9 @@ class Federation:
         Raises `Diverged` as `train` does, and ValueError if a step returns a tree of another form.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream, together=batches)
-        trained = self.simulation.executor.iterate(task, self._altered(step, model))
+        trained = self.simulation.executor.iterate(
+            task, altered(step, self.simulation.data, self.simulation.training, model)
+        )
         return replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def measure(
@@ -334,29 +356,6 @@ class Federation:
         settled = variances(means)
         measured = ((images > 1) & (steps > 0)).unsqueeze(1)
         return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
-
-    def _altered(
-        self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf
-    ) -> Callable[[Any, Any, LossContext], Any]:
-        """A loss or a step that sees images as the study wants them in training: augmented, moved by an adversary."""
-        data, training = self.simulation.data, self.simulation.training
-        changes: list[Callable[[Any, Batch, LossContext, int], Batch]] = []
-        if training.augmentation != "none":
-            changes.append(lambda theta, batch, at, number: augmented(batch, at, number))
-        if training.adversarial is not None:
-            attack = attacks.of_training(training.adversarial, data.colour)
-            changes.append(partial(attacks.moved_in_training, attack, data.pixels, model))
-        if not changes:
-            return function
-
-        def altered(theta: Any, batch_or_batches: Any, at: LossContext) -> Any:
-            several = isinstance(batch_or_batches, list)
-            batches = list(batch_or_batches) if several else [batch_or_batches]
-            for change in changes:
-                batches = [change(theta, batch, at, number) for number, batch in enumerate(batches)]
-            return function(theta, batches if several else batches[0], at)
-
-        return altered
 
     def _large(
         self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None, images: str

@@ -84,6 +84,9 @@ class Method(Component, abc.ABC):
     """Entries of `State.clients` that the server makes, from uploads of the same round, such as a mixture of models, or
     whose mean it keeps, such as control variates; a client whose upload is lost keeps the ones it had."""
     identities: ClassVar[Sequence[Identity]] = ()
+    averages_uploads: ClassVar[bool] = False
+    """Whether clients receive ``s.server.theta`` and its next value is made by `Federation.average` of what they upload
+    of it: then uploads may be attacked, and another `aggregation` may stand in for the mean."""
     multimodal: ClassVar[bool] = False
     "Whether clients of several modalities share anything; else each modality is a federation of its own."
 
@@ -98,7 +101,7 @@ class Method(Component, abc.ABC):
         if cls.score not in SCORES:
             raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
         names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates", "carries", "held_out")
-        return {name: getattr(cls, name) for name in names}
+        return {name: getattr(cls, name) for name in (*names, "averages_uploads")}
 
     @abc.abstractmethod
     def setup(self, fed: Federation) -> State:

@@ -37,7 +37,7 @@ def drawn(simulation: Simulation, round_: int) -> np.ndarray:
     able = simulation.members
     if not len(able):
         raise UserError("partition: no client has a training image")
-    count = max(1, math.floor(simulation.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
+    count = simulation.training.participants(len(able))
     return np.sort(able[generator("participation", simulation.seed, round_).permutation(len(able))[:count]])
 
 
@@ -80,12 +80,13 @@ def in_parts(simulation: Simulation, round_: int, clients: np.ndarray, populatio
 def scored(simulation: Simulation, done: int) -> tuple[np.ndarray, str]:
     """The clients [n] whose models are scored after so many rounds, and with what the names of their metrics begin.
 
-    All but the new ones in every `eval_every`-th round, at the start and at the end; in the rounds between, those of a
-    sample that stays the same for the whole cell, or nobody.
+    All but new and malicious ones in every `eval_every`-th round, at the start and at the end; in the rounds between,
+    those of a sample that stays the same for the whole cell, or nobody.
     """
     if is_evaluated(simulation.training, done):
         return simulation.scored, ""
-    able, size = simulation.members, simulation.training.eval_sample or 0
+    able = np.intersect1d(simulation.members, simulation.scored)
+    size = simulation.training.eval_sample or 0
     return np.sort(generator("evaluation sample", simulation.seed).permutation(able)[:size]), SAMPLE
 
 

@@ -31,6 +31,8 @@ class Simulation:
     device: torch.device
     new_clients: frozenset[int] = frozenset()
     "Numbers, as users know them, of the clients that join after the last round."
+    malicious: frozenset[int] = frozenset()
+    "Those of the clients that attack; see `fedgrid.engine.federation.malicious`."
     reads: set[str] = field(default_factory=set, repr=False, compare=False)
     "What has read the number of rounds so far, in words; while nothing has, a longer run would have the same state."
 
@@ -42,17 +44,17 @@ class Simulation:
     @cached_property
     def members(self) -> np.ndarray:
         """Ascending numbers of the clients that can take part: those with training images that are not new."""
-        return self._not_new(self.data.with_images)
+        return self._without(self.new_clients, self.data.with_images)
 
     @cached_property
     def scored(self) -> np.ndarray:
-        """Ascending numbers of the clients whose models are scored between rounds: all but the new ones."""
-        return self._not_new(np.arange(self.data.clients))
+        """Ascending numbers of the clients whose models are scored between rounds: all but new and malicious ones."""
+        return self._without(self.new_clients | self.malicious, np.arange(self.data.clients))
 
-    def _not_new(self, clients: np.ndarray) -> np.ndarray:
-        if not self.new_clients:
+    def _without(self, excluded: frozenset[int], clients: np.ndarray) -> np.ndarray:
+        if not excluded:
             return clients
-        return np.array([i for i in clients.tolist() if self.data.number(i) not in self.new_clients], dtype=np.int64)
+        return np.array([i for i in clients.tolist() if self.data.number(i) not in excluded], dtype=np.int64)
 
     @cached_property
     def initial(self) -> Tree:

@@ -1,5 +1,6 @@
 """Parses a study: from the values of its YAML to typed settings and parts, every component with all its settings."""
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from fedgrid.grid.study.rows import method_rows
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.grid.study.shown import Shown
 from fedgrid.grid.study.validation import study_file, typed
-from fedgrid.settings import Compute
+from fedgrid.settings import KRUM, Compute, krum_problem
 
 NEW_CLIENTS = "new_clients"
 "A table, and the setting of training that it needs."
@@ -90,6 +91,7 @@ def _check_shown(show: Sequence[Shown], rows: Sequence[MethodRow], external: Seq
 def _part(part: forms.Part) -> Part:
     section = part.section
     methods, dealt = method_rows(part), heterogeneities(section)
+    _check_participants(methods.rows, [kind.value for kind in dealt])
     return Part(
         origin=section.origin,
         rows=methods.rows,
@@ -103,6 +105,17 @@ def _part(part: forms.Part) -> Part:
         notices=[*methods.notices, *_untried(methods.trying, dealt)],
         searches=methods.searches,
     )
+
+
+def _check_participants(rows: Sequence[Placed[MethodRow]], dealt: Sequence[Heterogeneity]) -> None:
+    """Raises StudyError for a row with Krum where a kind of heterogeneity has too few clients for it."""
+    for row, kind in itertools.product(rows, dealt):
+        training, clients = row.value.training, kind.component.settings.get("clients")
+        if training.aggregation not in KRUM or not isinstance(clients, int):
+            continue
+        largest = training.participants(clients)
+        if all(krum_problem(training, participants) for participants in range(1, largest + 1)):
+            raise StudyError(row.origin, f"{krum_problem(training, largest)} ({kind.label})")
 
 
 def _untried(trying: Sequence[str], dealt: Sequence[Placed[Heterogeneity]]) -> Iterator[str]:

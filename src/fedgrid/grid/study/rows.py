@@ -13,17 +13,17 @@ from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Sea
 from fedgrid.grid.study.overlay import named_row
 from fedgrid.grid.study.search import KEY, Searches
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
-from fedgrid.settings import Training
+from fedgrid.settings import Training, aggregation_problem, averages_missing
 
 RESERVED = ("method", "title", "training", "score", "at", RESULTS, KEY)
 "Keys of a method's entry that are not hyperparameters."
 
 
-class UnusableRate(StudyError):
-    """A method whose steps would have a rate that, by the `reason`, is not usable."""
+class CannotTrain(StudyError):
+    """A method that cannot be trained with the study's settings; a notice on families has the `reason` as a clause."""
 
-    def __init__(self, origin: Origin, reason: str, setting: str):
-        super().__init__(origin, f"takes {reason}; set {setting}")
+    def __init__(self, origin: Origin, problem: str, reason: str):
+        super().__init__(origin, problem)
         self.origin, self.reason = origin, reason
 
 
@@ -34,7 +34,7 @@ class Rows:
     rows: list[Placed[MethodRow]] = field(default_factory=list)
     external: list[Placed[ExternalRow]] = field(default_factory=list)
     "Rows of external results."
-    left_out: dict[str, UnusableRate] = field(default_factory=dict)
+    left_out: dict[str, CannotTrain] = field(default_factory=dict)
     searches: dict[str, SearchedRow] = field(default_factory=dict)
     "By label, the search that chooses the settings of a row; `rows` has that row at the first point of its grid."
     trying: list[str] = field(default_factory=list)
@@ -49,8 +49,8 @@ class Rows:
         for label, error in self.left_out.items():
             labels.setdefault((error.origin, error.reason), []).append(label)
         return [
-            f"{origin.label}: '{origin.word}' leaves out {', '.join(left_out)}, which would take {reason}; name them "
-            "with rates of their own to have them"
+            f"{origin.label}: '{origin.word}' leaves out {', '.join(left_out)}, {reason}; name them "
+            "with settings of their own to have them"
             for (origin, reason), left_out in labels.items()
         ] + self.unused
 
@@ -80,7 +80,7 @@ def method_rows(study: Protocol) -> Rows:
             parsed.trying.extend([row.title] * method["facts"]["held_out"])
             if search:
                 parsed.searches[label] = search
-        except UnusableRate as error:
+        except CannotTrain as error:
             if not entry.origin.word:
                 raise
             parsed.left_out[label] = error
@@ -115,12 +115,13 @@ def _row(label: str, values: str, entry: Section, common: Settings, about: Descr
     title = entry.get("title") or (about["title"] if plain else label) + values
     component = configured(about, entry - RESERVED)
     _check_rates(entry.origin, component, about["facts"], training)
+    _check_malicious(entry.origin, label, about["facts"], training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
     return MethodRow(label + values, title, component, training, about["facts"]["work"], score, at, Training(**common))
 
 
 def _check_rates(origin: Origin, component: Configured, facts: Settings, training: Training) -> None:
-    """Raises UnusableRate where steps of plain SGD would take a rate that is meant for Adam or for momentum.
+    """Raises CannotTrain where steps of plain SGD would take a rate that is meant for Adam or for momentum.
 
     Also where a rate times another setting is not below the limit that the method states.
     """
@@ -129,10 +130,23 @@ def _check_rates(origin: Origin, component: Configured, facts: Settings, trainin
     for name in facts["plain_rates"]:
         if component.settings[name] is None and not is_plain:
             of_study = f"the study's rate of {training.lr:g}, which is meant for {configured}"
-            raise UnusableRate(origin, f"plain SGD steps, for which {of_study}, is not usable", name)
+            raise _unusable_rate(origin, f"plain SGD steps, for which {of_study}, is not usable", name)
     for name, other, limit in facts["product_limits"]:
         rate, factor = component.settings[name], component.settings[other]
         rate = training.lr if rate is None else rate
         if rate * factor >= limit:
             taken = f"{name} = {rate:g} with {other} = {factor:g}"
-            raise UnusableRate(origin, f"{taken}, whose product has to be below {limit:g}", name)
+            raise _unusable_rate(origin, f"{taken}, whose product has to be below {limit:g}", name)
+
+
+def _unusable_rate(origin: Origin, taken: str, setting: str) -> CannotTrain:
+    return CannotTrain(origin, f"takes {taken}; set {setting}", f"which would take {taken}")
+
+
+def _check_malicious(origin: Origin, label: str, facts: Settings, training: Training) -> None:
+    """Raises CannotTrain where the method lacks what the attack or the aggregation needs, StudyError where all do."""
+    if problem := aggregation_problem(training):
+        raise StudyError(origin, problem)
+    problem = averages_missing(training, label)
+    if problem and not facts["averages_uploads"]:
+        raise CannotTrain(origin, problem, f"since {problem.partition(';')[0]}")
