@@ -13,6 +13,7 @@ from fedgrid.grid.study.configure import configured_component, named_entries, se
 from fedgrid.grid.study.experiments import LaidExperiment, lay_experiments
 from fedgrid.grid.study.forms import Protocol, StudyFile
 from fedgrid.grid.study.model import (
+    WITHOUT_FILE,
     About,
     ExperimentSettings,
     Heterogeneity,
@@ -141,4 +142,8 @@ def _model(part: Protocol) -> Placed[ModelEntry]:
     (entry,) = named_entries(part.section.get("model", part.model), part.section.origin_of("model"))
     component, about = configured_component("models", entry)
     facts = about["facts"]
-    return Placed(ModelEntry(component, facts["smallest"], tuple(facts.get("modalities", ()))), entry.origin)
+    pretrained = facts.get("pretrained", False)
+    if pretrained and component.settings["weights"] not in WITHOUT_FILE:
+        component, _ = configured_component("models", entry.with_input_path("weights"))
+    model = ModelEntry(component, facts["smallest"], tuple(facts.get("modalities", ())), pretrained)
+    return Placed(model, entry.origin)
