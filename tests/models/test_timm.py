@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from pretended import DEVICE, fetched, machine
 from recorded import Recorded
 from safetensors.torch import save_file
 from torch import nn
@@ -198,6 +199,14 @@ def test_executors_agree(built):
     loop, captured = (simulations.final("fedavg", one) for one in given)
     simulations.assert_close_states(loop, captured, 1e-6)
     assert executors[1].counts["replayed"]
+
+
+def test_constants_are_where_the_images_are(built):
+    network = built("test_resnet", (8, 8, 1), train="last 1")
+    given = replace(simulations.ragged(clients=2, rounds=1, local_steps=1, dtype="float64"), model=network)
+    with machine():
+        there = fetched(simulations.final("fedavg", simulations.moved(given, DEVICE)))
+    simulations.assert_close_states(there, simulations.final("fedavg", given))
 
 
 def test_what_is_frozen_is_counted_in_operations_alone(built):

@@ -11,7 +11,9 @@ from studies import study_of
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.files import read_table
+from fedgrid.grid.costs.forecast import Trial
 from fedgrid.grid.plan import product
+from fedgrid.jobs import calibration
 from fedgrid.jobs.cell import Saving, train
 from fedgrid.jobs.partition import prepare
 from fedgrid.models.common.pretrained import library
@@ -103,6 +105,12 @@ def test_a_plan_says_what_is_missing_unless_the_cells_are_finished(lacking, tmp_
     file.parent.mkdir(parents=True)
     file.touch()
     assert study(weights, tmp_path, download=download).cells[0].done
+
+
+def test_estimates_download_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    (cell,) = study("hub", tmp_path, model={"train": "head"}).cells
+    assert calibration.sizes([Trial(cell.model, (16, 16, 1), CLASSES, 8)]) == [HEAD // 4]
 
 
 @pytest.mark.parametrize("train", ["all", "head", "last 2", "lora"])
