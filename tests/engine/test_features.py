@@ -13,9 +13,9 @@ from fedgrid.data.common.images import PARTS, Images
 from fedgrid.data.common.store import checksum_of, read_labels
 from fedgrid.data.digits import Digits
 from fedgrid.data.synthetic import Synthetic
-from fedgrid.engine import features
 from fedgrid.engine.features import build
 from fedgrid.errors import UserError
+from fedgrid.models.common.pretrained import library
 
 VIT = "vit_tiny_patch16_224"
 
@@ -45,7 +45,7 @@ def few(tmp_path):
 def timm():
     if find_spec("timm") is None:
         pytest.skip("timm is not installed: pip install 'fedgrid[features]'")
-    return features._timm()
+    return library()
 
 
 @pytest.fixture

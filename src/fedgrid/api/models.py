@@ -5,20 +5,22 @@ import json
 import os
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from fedgrid.api.program import Scores, layers, normalisation, program
+from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
+from fedgrid.files import path_of
 from fedgrid.grid.plan.keys import modules_of_model
 from fedgrid.grid.study.fingerprint import modules
 from fedgrid.grid.study.sources import forget_files
@@ -178,10 +180,20 @@ class StoredModels(ModelsFile):
     def network(self) -> Network:
         """The network of all models."""
         spec, texts = self.header["spec"]["model"], self.header["texts"]
+        self._check_weights(spec)
         vocabulary = len(texts["vocabulary"]) + PADDING_AND_UNKNOWN if texts else PADDING_AND_UNKNOWN
         model = cast(Model, load("models", self.model_reference)(**spec["settings"]))
         network = model.network(tuple(self.header["images"]["shape"]), len(self.header["classes"]), vocabulary)
         return network.in_bfloat16() if self.header["dtype"] == "bfloat16-mixed" else network
+
+    def _check_weights(self, spec: Mapping[str, Any]) -> None:
+        """Raises UserError where the weights that a model started from, some of which it keeps, are not there."""
+        if "weights" not in spec:
+            return
+        file = path_of(spec["settings"]["weights"], f"{self.path}: model.weights")
+        if not file.is_file() or file_digest(file) != spec["weights"]:
+            problem = "holds other weights now" if file.is_file() else "is not there"
+            raise UserError(f"{self.path}: the model started from the weights in {file}, which {problem}")
 
     @property
     def model_reference(self) -> str:

@@ -132,6 +132,7 @@ def program(predict: Scores, network: Network, kept: Tree, shape: Sequence[int],
 
 @torch.no_grad()
 def _exported(module: nn.Module, example: Tensor, mixed: bool) -> nn.Module:
+    module(example)  # a network moves its constants at a first call, which may not be one that is written down
     exported = torch.export.export(module, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
     if mixed:  # what autocast does is written out, or it would be lost below
         exported = exported.run_decompositions({})

@@ -4,12 +4,10 @@ The features of an image are the network's pooled output before its classifier. 
 set whose images are 1×1 with k channels, so a partition and a model treat them as they treat any other images.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,9 +15,8 @@ from torch import Tensor, nn
 
 from fedgrid.data.common.images import PARTS, Images
 from fedgrid.data.common.store import Pool, checksum_of, read, read_labels, write
-from fedgrid.data.sources import torchvision_shim
 from fedgrid.engine.local.devices import chosen
-from fedgrid.errors import UserError, nearest
+from fedgrid.models.common.pretrained import check_known, digest_of_weights, library, pretrained_network
 from fedgrid.randomness import generator
 from fedgrid.settings import Backbone
 
@@ -116,62 +113,9 @@ def _random(shape: list[int]) -> Frozen:
 
 
 def _pretrained(kind: Backbone) -> Frozen:
-    timm = _timm()
-    if not timm.is_model(kind.backbone):
-        raise UserError(f"backbone: unknown network; {nearest(kind.backbone, [RANDOM, *timm.list_models()])}")
-    if kind.weights == "hub":
-        network = _published(timm, kind.backbone)
-    else:
-        network = timm.create_model(kind.backbone, pretrained=False, num_classes=0)
-        _load(network, Path(kind.weights).expanduser())
+    advice = f", or take backbone: {RANDOM}"
+    timm = library(advice)
+    check_known(timm, kind.backbone, [RANDOM])
+    network = pretrained_network(timm, kind.backbone, kind.weights, advice)
     inputs = timm.data.resolve_model_data_config(network)
-    return Frozen(network, inputs["input_size"], inputs["mean"], inputs["std"], _digest(network))
-
-
-def _timm() -> ModuleType:
-    try:
-        torchvision_shim.load("torchvision")  # timm imports it
-        import timm
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"backbone: {error.name} is missing; pip install 'fedgrid[features]', or take backbone: {RANDOM}"
-        ) from error
-    return timm
-
-
-def _published(timm: ModuleType, name: str) -> nn.Module:
-    try:
-        network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
-    except (OSError, RuntimeError) as error:
-        raise UserError(
-            f"weights: those of '{name}' could not be downloaded; copy model.safetensors from "
-            f"'{timm.models.get_pretrained_cfg(name).hf_hub_id}' on the Hugging Face hub to this machine and set "
-            f"weights to its path, or take backbone: {RANDOM}"
-        ) from error
-    return network
-
-
-def _load(network: nn.Module, file: Path) -> None:
-    """Loads all weights of the network; the file may also hold those of the classifier that it lacks."""
-    from timm.models import load_state_dict
-
-    if not file.is_file():
-        raise UserError(f"weights: there is no file {file}; set weights to a .safetensors or .pth file, or to hub")
-    try:
-        state = load_state_dict(str(file), weights_only=True)
-        missing, others = network.load_state_dict(state, strict=False)
-    except Exception as error:  # in how many ways a file of weights can be wrong, only its readers know
-        raise UserError(f"weights: {file} does not hold weights of this network ({type(error).__name__})") from error
-    classifier = cast(Mapping[str, Any], network.pretrained_cfg)["classifier"] or ()
-    wrong = [f"lacks {n}" for n in missing] + [f"has {n}" for n in others if not n.startswith(classifier)]
-    if wrong:
-        raise UserError(f"weights: {file} is of another network, it {wrong[0]}")
-
-
-def _digest(network: nn.Module) -> str:
-    """16 hexadecimal digits of the SHA-256 over names and values of all weights, whichever file they came in."""
-    total = hashlib.sha256()
-    for name, weights in network.state_dict().items():
-        total.update(name.encode())
-        total.update(weights.numpy().tobytes())
-    return total.hexdigest()[:16]
+    return Frozen(network, inputs["input_size"], inputs["mean"], inputs["std"], digest_of_weights(network))

@@ -15,6 +15,7 @@ from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.loop import Loop
 from fedgrid.grid.costs.forecast import Speed, Trial
+from fedgrid.grid.plan.keys import RANDOM
 from fedgrid.loading import load
 from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
 from fedgrid.settings import Compute, Training
@@ -97,8 +98,9 @@ def _simulation(trial: Trial) -> Simulation:
 
 
 def _network(trial: Trial) -> Network:
-    model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
-    return model.network(trial.shape, trial.classes, trial.vocabulary + PADDING_AND_UNKNOWN)
+    kind = cast(type[Model], load("models", trial.model.reference))
+    settings = {**trial.model.settings, **({"weights": RANDOM} if kind.pretrained else {})}  # a plan downloads nothing
+    return kind(**settings).network(trial.shape, trial.classes, trial.vocabulary + PADDING_AND_UNKNOWN)
 
 
 def _loss(theta: Tree, batch: Batch, at: LossContext) -> Tensor:

@@ -3,6 +3,7 @@
 Run as ``python -m fedgrid.jobs.cell PLAN KEY``, or with ``--out OUT`` for `fedgrid run` and `fedgrid.train`.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,6 +14,7 @@ from typing import Any
 
 import fedgrid
 from fedgrid.command import plan_parser
+from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.federation.method import Method
@@ -58,6 +60,7 @@ def train(
     with gpus.acquire_gpu(settings.device, share):
         settings = replace(settings, gpu_share=share)
         counted, watch = _checked_code(cell), _watch(cell)
+        _check_weights(cell)
         cell.partition.data.check()
         cell.partition.check()
         table, about = read_table(cell.partition.file, ["client", "domain"])
@@ -166,6 +169,15 @@ def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, s
     return counted
 
 
+def _check_weights(cell: Cell) -> None:
+    """Raises UserError where the model's file of weights is not as planned."""
+    if cell.model.weights:
+        file = Path(cell.model.settings["weights"]).expanduser()
+        with reading_again():
+            if file_digest(file) != cell.model.weights:
+                raise UserError(f"{file} has been edited since this cell was planned; run the same command again")
+
+
 def _metadata(cell: Cell, machine: Platform, counted: dict[str, str], computed: Computed) -> CellMetadata:
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
@@ -262,6 +274,8 @@ def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen:
         _remove_checkpoints(cell, checkpoint)
         return f"took the first {rounds} rounds of {longer.file}"
     status.running()
+    if not planned.study.downloads:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # a model's weights then come from where an earlier download left them
     settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, out)
     saving = Saving(checkpoint, cell.key, settings.checkpoint_every, start)
     about = description("methods", cell.row.component.reference)["facts"] if chosen else {"score": "received"}

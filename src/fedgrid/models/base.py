@@ -19,6 +19,7 @@ from torch.func import functional_call
 from fedgrid.components import Component, hp
 from fedgrid.data.common.images import IMAGE, TEXT
 from fedgrid.errors import UserError
+from fedgrid.models.common.initial import initial_values
 from fedgrid.models.common.norm import BatchNorm, is_statistic, named_layers, noting
 from fedgrid.randomness import generator, uniform
 from fedgrid.tree import Tree
@@ -46,10 +47,14 @@ class Model(Component, abc.ABC):
     "What it has an extractor each for; empty: one extractor."
     kinds: ClassVar[tuple[str, ...]] = (IMAGE,)
     "What samples it takes, of image, text, signal and tabular; a model of texts takes nothing else."
+    pretrained: ClassVar[bool] = False
+    """Whether its `backbone` is a network of timm, and its `weights` are those of the hub, random ones or a file, whose
+    content counts in keys."""
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"smallest": cls.smallest, "modalities": list(cls.modalities), "kinds": list(cls.kinds)}
+        facts = {"smallest": cls.smallest, "modalities": list(cls.modalities), "kinds": list(cls.kinds)}
+        return facts | ({"pretrained": True} if cls.pretrained else {})
 
     @abc.abstractmethod
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
@@ -69,9 +74,13 @@ class Model(Component, abc.ABC):
         if min(shape[:2]) < self.smallest:
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
         with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
-            modules, width = self.extractors(shape, vocabulary), self.projection or self.features
+            modules = self.extractors(shape, vocabulary)
+            features = self.extractor_width(next(iter(modules.values())))
+            width = self.projection or features
             if self.projection:
-                modules = {name: nn.Sequential(extractor, *self._projection()) for name, extractor in modules.items()}
+                modules = {
+                    name: nn.Sequential(extractor, *_projection(features, width)) for name, extractor in modules.items()
+                }
             modules["head"] = nn.Linear(width, classes)
         for layer in (layer for module in modules.values() for layer in module.modules()):
             stateful = list(layer.buffers(recurse=False)) and not isinstance(layer, BatchNorm)
@@ -80,8 +89,9 @@ class Model(Component, abc.ABC):
                 raise UserError(f"model: {what}, a layer with state or randomness of its own; see Model.network")
         return Network(modules, width, classes, self.dropout, TEXT in self.kinds)
 
-    def _projection(self) -> tuple[nn.Module, ...]:
-        return nn.Linear(self.features, self.features), nn.ReLU(), nn.Linear(self.features, self.projection or 0)
+    def extractor_width(self, extractor: nn.Module) -> int:
+        """How many numbers an extractor of this model gives; those of all modalities give as many."""
+        return self.features
 
 
 class TextModel(Model):
@@ -181,13 +191,18 @@ class Network:
         return Tree((name, t) for name, t in part.items() if not is_statistic(name))
 
     def initial(self, seed: int) -> Tree:
-        """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
+        """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed.
+
+        Those of layers that state where they start (`common.initial`) are copies of these values.
+        """
         theta = Tree()
         for part, module in self.modules.items():
             for name, layer in module.named_modules():
+                stated = initial_values(layer)
                 for key, empty in (*layer.named_parameters(recurse=False), *layer.named_buffers(recurse=False)):
-                    full = ".".join(filter(None, (part, name, key)))
-                    theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
+                    full, weight = ".".join(filter(None, (part, name, key))), getattr(layer, "weight", empty)
+                    drawn = key not in stated
+                    theta[full] = drawn_values(full, empty.shape, weight.shape, seed) if drawn else stated[key].clone()
         return theta
 
     def flops(self, shape: tuple[int, int, int], tokens: int = 1) -> int:
@@ -238,8 +253,13 @@ def _operations(layer: nn.Linear | nn.Conv1d | nn.Conv2d, inputs: tuple[Tensor, 
     return 2 * output.numel() * layer.weight[0].numel()
 
 
-def _drawn(name: str, shape: tuple[int, ...], weight: torch.Size, seed: int) -> Tensor:
+def _projection(features: int, width: int) -> tuple[nn.Module, ...]:
+    return nn.Linear(features, features), nn.ReLU(), nn.Linear(features, width)
+
+
+def drawn_values(name: str, shape: torch.Size, weight: torch.Size, seed: int) -> Tensor:
+    """Initial values of a parameter, or of a statistic, of a layer whose weight has the shape `weight`."""
     if len(weight) == 1:  # a normalisation layer starts as the identity
         return torch.ones(shape) if name.endswith(("weight", "running_var")) else torch.zeros(shape)
     bound = 1 / math.sqrt(math.prod(weight[1:]))
-    return torch.from_numpy(generator("init", seed, name).uniform(-bound, bound, shape)).to(torch.float32)
+    return torch.from_numpy(generator("init", seed, name).uniform(-bound, bound, tuple(shape))).to(torch.float32)

@@ -10,6 +10,7 @@ from torch import Tensor
 from fedgrid.engine.local.context import Batch, LossContext, Objective
 from fedgrid.engine.local.optimizers import Optimizer
 from fedgrid.engine.local.task import Apply, Loss, Step
+from fedgrid.errors import UserError
 from fedgrid.models.common.norm import is_statistic
 from fedgrid.tree import Tree, as_tree
 
@@ -51,6 +52,11 @@ class Descent:
 
     def _trained(self, theta: Tree) -> Tree:
         trained = Tree((key, t) for key, t in theta.items() if key.startswith(self.part) and not is_statistic(key))
+        if not trained and self.part == "extractor":
+            raise UserError(
+                "model: nothing of its extractor is trained, and the method trains the extractor by itself; "
+                "choose another value of train, or set features, so that a trained layer leads to the head"
+            )
         if not trained:
             raise ValueError(f"part: no parameter's name starts with '{self.part}', only: {', '.join(theta)}")
         return trained

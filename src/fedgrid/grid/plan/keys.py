@@ -3,10 +3,13 @@
 data        name, settings, code of the data set, and the local copy where it is not the original
 features    key of the data, backbone and its weights, code of the features
 partition   kind, settings, key of the data, code of the partition; the seed is in the file's name
-cell        method, hyperparameters, model, training, seed, key of the partition, code that can change its numbers
+cell        method, hyperparameters, model and its file of weights, training, seed, key of the partition, code that can
+            change its numbers
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.errors import UserError
@@ -15,7 +18,7 @@ from fedgrid.grid.plan.model import PlannedDataset, PlannedPartition
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.fingerprint import fingerprint, modules
 from fedgrid.grid.study.ledger import ENGINE, FEATURES
-from fedgrid.grid.study.model import Configured, MethodRow, Settings
+from fedgrid.grid.study.model import WITHOUT_FILE, Configured, MethodRow, ModelEntry, Settings
 from fedgrid.grid.study.sources import is_ours
 from fedgrid.loading import locate
 from fedgrid.partition.base import Partition
@@ -54,8 +57,27 @@ def key_of_partition(partition: Partition, kind: Configured, code: str, data: Pl
 
 def key_of_cell(row: MethodRow, partition: PlannedPartition, model: Configured, train_seed: int, code: str) -> str:
     """The key of a cell; `code` is the fingerprint of all code that can change its numbers."""
-    training = identity_of_training(row.training)
-    return digest([row.component.spec, model.spec, training, partition.key, partition.seed, train_seed, code])
+    training, network = identity_of_training(row.training), _identity_of_model(model)
+    return digest([row.component.spec, network, training, partition.key, partition.seed, train_seed, code])
+
+
+def with_weights(model: ModelEntry) -> Configured:
+    """The component of a model, with the digest of its file of weights as it is now; UserError without any."""
+    component = model.component
+    if not model.pretrained or component.settings["weights"] in WITHOUT_FILE:
+        return component
+    file = path_of(component.settings["weights"], "model.weights")
+    if not file.is_file():
+        raise UserError(f"model.weights: there is no file {file}; name a file, or {' or '.join(WITHOUT_FILE)}")
+    return replace(component, weights=file_digest(file))
+
+
+def _identity_of_model(model: Configured) -> dict[str, Any]:
+    """The specification of a model as it enters keys: of a file of weights the content, wherever it lies."""
+    if not model.weights:
+        return model.spec
+    settings = {name: value for name, value in model.spec["settings"].items() if name != "weights"}
+    return model.spec | {"settings": settings}
 
 
 def fingerprint_of_cell(module: str, file: str | None, model: str, model_file: str | None = None) -> str:

@@ -25,6 +25,7 @@ from fedgrid.grid.plan.keys import (
     key_of_data,
     key_of_features,
     key_of_partition,
+    with_weights,
 )
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study
@@ -35,6 +36,7 @@ from fedgrid.grid.study.model import (
     DataEntry,
     ExperimentSettings,
     Heterogeneity,
+    ModelEntry,
     Part,
     Placed,
     Settings,
@@ -139,11 +141,18 @@ def _cells(part: Part, study: Study, lenient: bool) -> PlannedCells:
     check_validation(part)
     pairs = zip(part.data, data, strict=True)
     at_hand = [_at_hand(planned, study, entry.origin, lenient) for entry, (planned, _) in pairs]
+    if problem := problem_of_model(part.model.value, study.download):
+        at_hand = [replace(planned, unavailable=planned.unavailable or problem) for planned in at_hand]
+    with located(part.model.origin):
+        model = with_weights(part.model.value)
     kinds = [kind.value for kind in part.heterogeneity]
     rows = [row.value for row in part.rows]
     runs = [run for row in rows for run in runs_of(row, part)]
-    cells = iter(grid(runs, at_hand, kinds, part.model.value.component))
-    return merged([planned_row(row, part, [next(cells) for _ in runs_of(row, part)]) for row in rows])
+    cells = iter(grid(runs, at_hand, kinds, model))
+    planned = merged([planned_row(row, part, [next(cells) for _ in runs_of(row, part)]) for row in rows])
+    if problem and not lenient and not all(cell.done for cell in (*planned.table, *planned.options)):
+        raise StudyError(part.model.origin, problem)
+    return planned
 
 
 def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset, DatasetInfo]:
@@ -231,6 +240,21 @@ def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> 
             "is false; name a file of them (features.weights) or allow the download"
         )
     return ""
+
+
+def problem_of_model(model: ModelEntry, download: bool) -> str:
+    """What a model lacks that starts from given weights, in a sentence; empty: nothing."""
+    name, settings = model.component.name, model.component.settings
+    if not model.pretrained:
+        return ""
+    if importlib.util.find_spec("timm") is None:
+        return f"the model '{name}' needs timm: pip install 'fedgrid[features]'"
+    if download or _weights_at_hand(settings):
+        return ""
+    return (
+        f"the model '{name}' needs the published weights of {settings['backbone']}, and download is false; name a file "
+        "of them (model.weights) or allow the download"
+    )
 
 
 def _weights_at_hand(backbone: Settings) -> bool:

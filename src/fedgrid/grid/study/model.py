@@ -13,6 +13,8 @@ from fedgrid.grid.study.shown import Shown
 from fedgrid.settings import Compute, Training
 
 Settings = Mapping[str, Any]
+WITHOUT_FILE = ("hub", "random")
+"Weights of a pre-trained model that are no file: those that are downloaded, and drawn ones."
 FULL = "full"
 "The scale at which a study is as it stands."
 
@@ -31,11 +33,14 @@ class Configured:
     module: str
     file: str | None = None
     "Where it lies outside the package."
+    weights: str = ""
+    "SHA-256 of the file that its setting `weights` names; of a pre-trained model."
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Name and settings, as they stand in a cell's specification."""
-        return {"name": self.name, "settings": dict(self.identity)}
+        """Name and settings, as they stand in a cell's specification, and the digest of a file of weights."""
+        spec = {"name": self.name, "settings": dict(self.identity)}
+        return spec | ({"weights": self.weights} if self.weights else {})
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,8 @@ class ModelEntry:
     "Of the data that it is for; none: of one kind of sample alone."
     kinds: tuple[str, ...] = ("image",)
     "Of samples that it takes: image, text, signal, tabular."
+    pretrained: bool = False
+    "Whether it is a network of timm that starts from given weights; see `fedgrid.models.base.Model`."
 
 
 POINTS = ("paper", "global", "received", "adapted", "trained", "validated")

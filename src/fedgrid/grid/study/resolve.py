@@ -14,6 +14,7 @@ from fedgrid.grid.study.configure import configured_component, named_entries, se
 from fedgrid.grid.study.experiments import LaidExperiment, lay_experiments
 from fedgrid.grid.study.forms import Protocol, StudyFile
 from fedgrid.grid.study.model import (
+    WITHOUT_FILE,
     About,
     ExperimentSettings,
     Heterogeneity,
@@ -155,4 +156,7 @@ def _model(part: Protocol) -> Placed[ModelEntry]:
     component, about = configured_component("models", entry)
     facts = about["facts"]
     takes = {name: tuple(facts[name]) for name in ("modalities", "kinds") if name in facts}
-    return Placed(ModelEntry(component, facts["smallest"], **takes), entry.origin)
+    pretrained = facts.get("pretrained", False)
+    if pretrained and component.settings["weights"] not in WITHOUT_FILE:
+        component, _ = configured_component("models", entry.with_input_path("weights"))
+    return Placed(ModelEntry(component, facts["smallest"], pretrained=pretrained, **takes), entry.origin)

@@ -23,18 +23,19 @@ class BatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, eps: float = 1e-5):
         super().__init__()
+        self.eps = eps
         self.weight, self.bias = nn.Parameter(torch.empty(width)), nn.Parameter(torch.empty(width))
         self.register_buffer("running_mean", torch.empty(width))
         self.register_buffer("running_var", torch.empty(width))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training and x[:, 0].numel() > 1:
-            return batch_norm(x, None, None, self.weight, self.bias, training=True)
+            return batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
         # θ may be a variable as a whole; an average that extrapolates may leave a variance below 0
         mean, variance = self.running_mean.detach(), self.running_var.detach().clamp(min=0)
-        return batch_norm(x, mean, variance, self.weight, self.bias)
+        return batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
 
 
 class GroupNorm(nn.GroupNorm):
