@@ -119,7 +119,9 @@ def test_methods_train_and_send_what_is_trained_alone(train, weights, tmp_path):
     tables = {cell.row.label: trained(cell, planned) for cell in planned.cells}
     sent = {name: table[table["metric"] == "bytes_up"]["value"].max() for name, table in tables.items()}
     assert sent["fedavg"] - sent["fedper"] == HEAD
-    sizes = {cell.row.label: read_table(cell.file)[1]["sizes"] for cell in planned.cells}
+    about = {cell.row.label: read_table(cell.file)[1] for cell in planned.cells}
+    assert "timm" in about["fedavg"]["versions"]
+    sizes = {label: head["sizes"] for label, head in about.items()}
     statistics = sent["fedper"] - 4 * sizes["fedper"]["extractor"]
     assert (sent["fedper"] == 0) == (train == "head") and (statistics > 0) == (train in ("all", "last 2"))
     losses = tables["fedavg"][tables["fedavg"]["metric"].str.startswith("loss")]["value"]

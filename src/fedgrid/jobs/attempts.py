@@ -17,10 +17,10 @@ from fedgrid.grid.study.codec import Misfit, decode, encode
 from fedgrid.jobs import machine
 
 
-def this_machine(threads: int, executor: str, device: str) -> Platform:
-    """The libraries and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
+def this_machine(threads: int, executor: str, device: str, others: Iterable[str] = ()) -> Platform:
+    """The libraries, with `others`, and the hardware of this process; `device` is a GPU's model, or ``cpu``."""
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
-    versions |= {library: version(library) for library in ("torch", "numpy")}
+    versions |= {library: version(library) for library in ("torch", "numpy", *others)}
     here = {"host": socket.gethostname(), "cpu": machine.processor(), "instructions": machine.instructions()}
     return Platform(versions, {**here, "threads": threads, "executor": executor, "device": device})
 

@@ -68,7 +68,8 @@ def train(
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
         device = devices.name_of(devices.chosen(settings.device))
-        machine = this_machine(settings.threads, settings.executor, device)
+        pretrained = description("models", cell.model.reference)["facts"].get("pretrained")
+        machine = this_machine(settings.threads, settings.executor, device, ["timm"] if pretrained else [])
         attempts = Attempts(saving.file, machine)
         # a model of the user's own is named by its file
         spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}

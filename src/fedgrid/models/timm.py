@@ -114,5 +114,6 @@ def _fitted(network: Any, shape: tuple[int, int, int], backbone: str) -> tuple[i
         with torch.no_grad():
             features = network(torch.zeros(1, channels, height, width))
     except Exception as error:  # in how many ways images can be too small, or of a wrong size, only the networks know
-        raise UserError(f"model.backbone: '{backbone}' cannot take images of {height}×{width} ({error})") from error
+        why, *_ = f"{error}\n".splitlines()
+        raise UserError(f"model.backbone: '{backbone}' cannot take images of {height}×{width} ({why})") from error
     return channels, features.shape[1]
