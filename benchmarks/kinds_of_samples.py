@@ -1,8 +1,8 @@
 """Which methods train on texts, on signals and on low-rank updates of a pre-trained network: all of them, in one table.
 
-``python -m benchmarks.kinds_of_samples FOLDER`` makes small data and three studies there, runs them with Snakemake on one
-core, in about ten minutes, and writes the table of ``docs/any-data.md`` to standard output. Accuracy is after three
-rounds, with one seed: it shows that a method learns there, and not how it compares with others.
+``python -m benchmarks.kinds_of_samples FOLDER`` makes small data and three studies there, runs them with Snakemake on
+one core, and writes the table of ``docs/any-data.md`` to standard output. Accuracy is after three rounds, with one
+seed: it shows that a method learns there, and not how it compares with others.
 """
 
 import subprocess
@@ -17,9 +17,10 @@ import fedgrid
 from benchmarks.markdown import table
 
 TOPICS = {"sport": "goal match team", "world": "treaty vote border", "tech": "chip code robot"}
-FILLERS = "the a on in with today again new old many".split()
+FILLERS = ("the", "a", "on", "in", "with", "today", "again", "new", "old", "many")
 READINGS, BACKBONE = 64, "test_resnet"
 PARTITION = {"partition": "dirichlet", "beta": 0.5, "clients": 4, "validation": 0.2}
+METHODS = ["local", "fedavg", "all"]
 STUDIES: dict[str, dict[str, object]] = {
     "texts": {
         "data": {"name": "huggingface", "path": "texts", "text": "text", "target": "topic", "length": 12},
@@ -82,7 +83,7 @@ def make_backbone(file: Path) -> None:
 
 def scores(folder: Path, name: str) -> Mapping[str, float]:
     """Accuracy in % of every method in a study, which is run where it has not been."""
-    usual = {"heterogeneity": [PARTITION], "seeds": [0], "training": {"rounds": 3}, "methods": ["local", "fedavg", "all"]}
+    usual = {"heterogeneity": [PARTITION], "seeds": [0], "training": {"rounds": 3}, "methods": METHODS}
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump({"name": name} | usual | STUDIES[name], sort_keys=False), encoding="utf-8")
     workflow = Path(__file__).resolve().parent.parent / "workflow" / "Snakefile"
