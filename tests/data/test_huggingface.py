@@ -11,7 +11,7 @@ from fedgrid.data.base import convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS, SIGNAL, TABULAR, TEXT
 from fedgrid.data.huggingface import HuggingFace
-from fedgrid.data.sources import samples
+from fedgrid.data.sources.readings import Moments
 from fedgrid.errors import UserError
 
 datasets = pytest.importorskip("datasets")
@@ -171,7 +171,7 @@ def test_what_is_built_is_what_was_read(tmp_path):
 
 
 def test_large_samples_are_kept_in_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("fedgrid.data.huggingface.LARGE", 0)
+    monkeypatch.setattr("fedgrid.data.huggingface.LARGE", 1)
     folder = table_folder(tmp_path / "s", train={"x": [[1.0, 2.0], [3.0, 4.0]], "label": [0, 1]})
     pixels = loaded(folder, signal="x").parts["train"].pixels
     assert isinstance(pixels, np.memmap) and pixels[:, 0, :, 0].tolist() == [[1, 2], [3, 4]]
@@ -234,11 +234,11 @@ def test_a_label_that_is_missing_or_unknown(tmp_path):
     assert refused(missing, text="text") == "target: column 'label' is empty in row 2 (split 'train')"
     rows = {"text": ["x", "y"], "label": ["a", "z"]}
     unknown = table_folder(tmp_path / "u", train={"text": WORDS, "label": ["a", "b", "a", "a", "b"]}, test=rows)
-    assert "no row with 'z' in column 'label', the test split has" in refused(unknown, text="text")
+    assert "no class 'z' in column 'label', the test split has" in refused(unknown, text="text")
     secret = datasets.Dataset.from_dict({"text": ["x", "y"], "label": [0, -1]})
     secret = secret.cast_column("label", datasets.ClassLabel(names=["a", "b"]))
     datasets.DatasetDict(train=secret).save_to_disk(tmp_path / "secret")
-    assert "has no label in row 1" in refused(tmp_path / "secret", text="text")
+    assert "target: column 'label' is empty in row 1" in refused(tmp_path / "secret", text="text")
 
 
 def test_signals_of_different_lengths(tmp_path):
@@ -274,7 +274,7 @@ def test_a_folder_that_is_no_data_set(tmp_path):
 
 def test_moments_of_batches_are_those_of_the_whole():
     values = 1e6 + np.random.default_rng(2).normal(size=(90, 4, 2))
-    moments = samples.Moments()
+    moments = Moments()
     for some in np.split(values, [1, 30, 31]):
         moments.add(some)
     mean, std = moments.constants()

@@ -33,7 +33,7 @@ ALWAYS = {
     "fedavg_ft": "FedAvg, fine-tuned by each client: the simplest personalisation",
 }
 "What stands in every comparison, and why."
-MODELS = ("cnn", "mlp", "image_text", "fasttext", "har_cnn")
+MODELS = ("cnn", "fasttext", "har_cnn", "mlp", "image_text")
 "The model of a comparison is the first that fits its data."
 LEAST_SEEDS, SEEDS = 3, 5
 "Fewest seeds for which a lead is tested, and the default."

@@ -9,25 +9,27 @@ All rows are read once to find and check what they have in common; a digest of w
 
 import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 from fedgrid.components import hp
 from fedgrid.data.base import DataSet
-from fedgrid.data.common.columns import positions
-from fedgrid.data.common.images import IMAGE, PARTS, SIGNAL, TABULAR, TEXT, DatasetInfo, Images, RawDataset
-from fedgrid.data.sources import samples, splits
-from fedgrid.data.sources.survey import Columns, Survey, label_positions, survey
+from fedgrid.data.common import captions
+from fedgrid.data.common.images import COLUMNS, IMAGE, PARTS, SIGNAL, TABULAR, TEXT, DatasetInfo, Images, RawDataset
+from fedgrid.data.sources import readings, samples, splits, survey
+from fedgrid.data.sources.survey import Columns, Survey
 from fedgrid.errors import UserError
 from fedgrid.files import cache, path_of, read_json, write_json
 
-COMMIT = 40
-"Hexadecimal digits of a revision that names one state of a set for ever."
+CODE = (captions, readings, samples, splits, survey)
+"Modules that decide what a pass over all rows finds."
 ALL = "*"
 LARGE = 2**28
 "Bytes of samples above which they are kept in a file and not in memory while they are read."
@@ -74,7 +76,9 @@ class HuggingFace(DataSet):
     length: int = hp(64, low=1, high=65_536)
     "Words that are kept of a text, the first ones; a shorter one is filled up."
     vocabulary: int | None = hp(None, low=1, high=65_534)
-    "Words that are known, the most frequent ones; of token numbers, how many there are. None: all that occur twice."
+    "Words that are known, the most frequent of those that occur twice; of token numbers, how many there are."
+    padding: int | None = hp(None, low=0, high=65_533)
+    "Of token numbers, the one that fills texts up; none where all of a list are words."
 
     @property
     def kind(self) -> str:
@@ -115,12 +119,12 @@ class HuggingFace(DataSet):
 
     def original(self, folder: Path, download: bool) -> RawDataset:
         about, parts = self._survey(), self._rows(download)
-        reader = self._reader(parts)
+        reader, commit = self._reader(parts), parts["train"].commit
         images = {part: self._part(parts.get(part), reader, about) for part in PARTS}
         found, domains = about.found, tuple(about.names[self.domain]) if self.domain else ()
         constants = (found.mean, found.std) if found.mean else ((0.0,), (1.0,)) if self.kind == TEXT else None
         kept = {name: tuple(about.names[name]) for name in self._columns.kept}
-        note, words = self._note(reader), found.vocabulary
+        note, words = self._note(reader, commit), found.vocabulary
         return RawDataset(images, about.classes, domains, note, vocabulary=words, constants=constants, kept=kept)
 
     @property
@@ -134,20 +138,29 @@ class HuggingFace(DataSet):
     def _survey(self) -> Survey:
         """What a pass over all rows finds; that of files that have not changed is in the user's cache."""
         self._check()
-        settings = {name: value for name, value in asdict(self).items() if name not in ("path", "colour")}
-        pinned = len(self.revision) == COMMIT
-        contents = splits.digests_of_folder(self._folder) if self.path else {"": self.revision} if pinned else None
-        name = hashlib.sha256(json.dumps([settings, contents], sort_keys=True).encode()).hexdigest()[:32]
-        memory = cache("huggingface") / f"{name}.json"
-        if contents is not None:
+        known = self._content
+        memory = cache("huggingface") / f"{_digest([self._settings, _of_code(), known])}.json"
+        if known:
             with suppress(UserError):
                 return Survey.of_plain(read_json(memory))
         parts = self._rows(download=True)
-        about = survey(parts, self._reader(parts), self._columns)
-        if contents is not None:
+        about = survey.survey(parts, self._reader(parts), self._columns)
+        if known:
             with suppress(UserError):  # it only saves time
                 write_json(memory, about.plain())
         return about
+
+    @property
+    def _settings(self) -> dict[str, object]:
+        """Those that decide what is read."""
+        return {name: value for name, value in asdict(self).items() if name not in ("path", "colour")}
+
+    @property
+    def _content(self) -> str:
+        """What the files of the folder, or a commit of the hub, hold, as a digest; empty where only loading tells."""
+        if self.path:
+            return _digest(splits.digests_of_folder(self._folder))
+        return self.revision if splits.COMMIT.fullmatch(self.revision) else ""
 
     def _check(self) -> None:
         """Raises UserError where settings do not go together, or the folder or the library is missing."""
@@ -156,15 +169,32 @@ class HuggingFace(DataSet):
             raise UserError(f"data 'huggingface': hub, path: {both}")
         if self.path and not self._folder.is_dir():
             raise UserError(f"data 'huggingface': path: there is no folder '{self.path}'")
+        self._check_columns()
         if self.kind != IMAGE and (self.side or self.colour):
             raise UserError(f"data 'huggingface': side and colour are settings of images, not of '{self.kind}'")
         if missing := self.missing_library(None):
             raise UserError(f"data 'huggingface' needs {missing}: pip install 'fedgrid[{self.extra}]'")
 
+    def _check_columns(self) -> None:
+        """Raises UserError where names of columns or splits do not go together."""
+        samples_in = _listed(self.image or self.text or self.signal or self.columns)
+        if self.kind in (IMAGE, TEXT) and len(samples_in) > 1:
+            raise UserError(f"data 'huggingface': {self.kind}: name one column, not {', '.join(samples_in)}")
+        if self.target in samples_in:
+            raise UserError(
+                f"data 'huggingface': target: '{self.target}' is what a model is to predict, and not a sample"
+            )
+        if self.train == self.test:
+            raise UserError(f"data 'huggingface': test: '{self.test}' is the training part; name another split")
+        for column in self._columns.kept:
+            if column in COLUMNS:
+                mend = "set domain, and by: domain in the partition" if column == "domain" else "rename it in the data"
+                raise UserError(f"data 'huggingface': keep: a column '{column}' has another meaning here; {mend}")
+
     def _rows(self, download: bool) -> dict[str, splits.Rows]:
         names = {"train": self.train, "test": self.test}
         if self.path:
-            parts = splits.in_folder(self._folder, names)
+            parts = splits.in_folder(self._folder, names, cache("huggingface") / self._content[:32])
         else:
             parts = splits.of_hub(self.hub, self.subset, self.revision, names, download)
         settings = {"target": (self.target,), "domain": _listed(self.domain), "keep": self._columns.kept}
@@ -191,29 +221,41 @@ class HuggingFace(DataSet):
                 )
             return samples.Pictures(self.image, self.side, self.channels)
         if self.kind == TEXT:
-            return samples.Texts(self.text, self.unit, self.length, self.vocabulary)
-        return samples.Signals(columns) if self.kind == SIGNAL else samples.Numbers(columns)
+            return samples.Texts(self.text, self.unit, self.length, self.vocabulary, self.padding)
+        return readings.Signals(columns) if self.kind == SIGNAL else readings.Numbers(columns)
 
     def _part(self, rows: splits.Rows | None, reader: samples.Reader, about: Survey) -> Images:
         count, columns = len(rows) if rows else 0, self._columns
         pixels = _array((count, *about.found.shape), reader.dtype)
-        labels = np.empty(count, np.int64)
-        names = {name: np.empty(count, np.int64) for name in columns.named}
-        stated = bool(rows and rows.classes(self.target))
+        known = {self.target: about.classes} | {name: about.names[name] for name in columns.named}
+        position = {name: {value: place for place, value in enumerate(values)} for name, values in known.items()}
+        names = {name: np.empty(count, np.int64) for name in known}
         for first, table in rows.batches(columns.all_with(reader)) if rows else ():
             some = slice(first, first + len(table))
             pixels[some] = reader.arrays(table, about.found, first)
-            labels[some] = label_positions(table[self.target].to_pylist(), about.classes, stated)
             for name, places in names.items():
-                places[some] = positions(list(map(str, table[name].to_pylist())), about.names[name])
+                values = survey.names_in(table[name], first, name)
+                places[some] = [position[name][str(value)] for value in values]
         kept = {name: names[name] for name in columns.kept}
-        return Images(pixels, labels, names[self.domain] if self.domain else None, kept=kept)
+        return Images(pixels, names[self.target], names[self.domain] if self.domain else None, kept=kept)
 
-    def _note(self, reader: samples.Reader) -> str:
+    def _note(self, reader: samples.Reader, commit: str) -> str:
         """What the data set of the hub is, and what pictures or texts lost."""
-        origin = f"{self.hub} of the Hugging Face hub, revision {self.revision or 'newest'}" if self.hub else ""
+        origin = (
+            f"{self.hub} of the Hugging Face hub, revision {commit or self.revision or 'newest'}" if self.hub else ""
+        )
         lost = [f"{number:,} samples: {what}" for what, number in sorted(reader.lost.items()) if number]
         return "; ".join(filter(None, [origin, *lost]))
+
+
+def _digest(plain: object) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _of_code() -> list[str]:
+    """What the code and the library are that look at rows."""
+    sources = [Path(str(module.__file__)).read_bytes() for module in CODE]
+    return [version("datasets"), *(hashlib.sha256(source).hexdigest() for source in sources)]
 
 
 def _listed(names: str) -> tuple[str, ...]:
@@ -227,4 +269,6 @@ def _array(shape: tuple[int, ...], kind: type[np.generic]) -> np.ndarray:
     folder = cache("huggingface")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # a disk that is too small is said here, and does not kill the job later
+            os.posix_fallocate(file.fileno(), 0, int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize)
         return np.memmap(file, kind, "w+", shape=shape)

@@ -29,15 +29,17 @@ def decoded(
     channels: int,
     where: str = "",
     lost: Counter[str] | None = None,
+    first: int = 0,
 ) -> np.ndarray:
     """Pictures (JPEG, PNG, …), given as bytes or files, as uint8 [n, height, width, channels], grey or RGB.
 
     They are resized to `side` × `side` (antialiased bilinear) where it is given; 16 bits a channel are scaled to 8.
-    `where` names the origin of bytes for messages. What pictures lose is counted in `lost`. Raises UserError naming the
-    picture for a damaged one, and for pictures of different sizes without `side`.
+    `where` names the origin of bytes for messages, and `first` is the number of the first row there. What pictures lose
+    is counted in `lost`. Raises UserError naming the picture for a damaged one, and for pictures of different sizes
+    without `side`.
     """
     pixels, size = bytearray(), (side, side) if side else None
-    for number, picture in enumerate(encoded):
+    for number, picture in enumerate(encoded, first):
         name = str(picture) if isinstance(picture, Path) else f"{where or 'the pictures'}, row {number}"
         image = _decoded(picture, MODES[channels], name, Counter() if lost is None else lost)
         size = size or image.size

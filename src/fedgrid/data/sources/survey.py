@@ -1,23 +1,23 @@
 """One pass over the rows of a data set: what they have in common, their names, and a digest of what was read."""
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedgrid.data.common.columns import positions
 from fedgrid.data.common.images import PARTS
 from fedgrid.data.sources.samples import Found, Reader
 from fedgrid.data.sources.splits import Rows
 from fedgrid.errors import UserError
 
-MISSING = -1
-"The label of an image without one, in sets of the hub whose test part is secret."
+MOST = 2**15 - 1
+"Classes or domains that the store's files can number."
 
 
 @dataclass(frozen=True)
@@ -67,58 +67,58 @@ class Survey:
 def survey(parts: Mapping[str, Rows], reader: Reader, columns: Columns) -> Survey:
     """Looks at all rows of all parts, the training part first; UserError for one that cannot be read."""
     total = hashlib.sha256()
-    labels: dict[str, set[Any]] = {part: set() for part in parts}
+    labels: dict[str, set[str]] = {part: set() for part in parts}
     names: dict[str, set[str]] = {name: set() for name in columns.named}
     for part, rows in parts.items():
+        total.update(json.dumps([part, len(rows), rows.classes(columns.label)]).encode())
         for first, table in rows.batches(columns.all_with(reader)):
             try:
                 reader.look(table, first, training=part == "train")
-                labels[part].update(_labels(table, first, columns.label, bool(rows.classes(columns.label))))
+                labels[part].update(
+                    map(str, names_in(table[columns.label], first, f"target: column '{columns.label}'"))
+                )
                 for name, values in names.items():
-                    values.update(map(str, _names(table[name], first, f"column '{name}'")))
+                    values.update(map(str, names_in(table[name], first, f"column '{name}'")))
             except UserError as error:
                 raise UserError(f"{error} (split '{rows.name}')") from error
             for name in table.column_names:
+                total.update(f"{name} {len(table)} ".encode())
                 _add(total, table[name].combine_chunks())
     counts = {part: len(parts[part]) if part in parts else 0 for part in PARTS}
-    classes = tuple(parts["train"].classes(columns.label)) or _classes(labels, columns.label)
+    classes = _classes(labels, columns.label, parts["train"].classes(columns.label))
+    for what, number in ((columns.label, len(classes)), (columns.domain, len(names.get(columns.domain, ())))):
+        if number > MOST:
+            raise UserError(
+                f"column '{what}' has {number:,} different values; there can be {MOST:,} classes or domains"
+            )
     found = reader.found() if counts["train"] else Found((1, 1, 1))
     return Survey(counts, classes, {n: sorted(v) for n, v in names.items()}, found, total.hexdigest()[:16])
 
 
-def label_positions(values: Sequence[Any], classes: Sequence[str], stated: bool) -> np.ndarray:
-    """Labels int64 [n] of values, which are the numbers of classes that are `stated` with the data, or their names."""
-    return np.array(values, np.int64) if stated else positions(list(map(str, values)), classes)
-
-
-def _classes(labels: Mapping[str, set[Any]], column: str) -> tuple[str, ...]:
-    """The names of the classes: the different labels of the training part, in order."""
-    training = labels["train"]
-    unknown = sorted(map(str, set[Any]().union(*labels.values()) - training))
-    if unknown:
-        what = f"the training split has no row with '{unknown[0]}' in column '{column}', the test split has"
-        raise UserError(f"target: {what}")
-    if all(isinstance(value, int) for value in training):
-        return tuple(map(str, sorted(training)))
-    return tuple(sorted(map(str, training)))
-
-
-def _labels(table: pa.Table, first: int, column: str, stated: bool) -> list[Any]:
-    labels = _names(table[column], first, f"target: column '{column}'")
-    if stated and MISSING in labels:
-        raise UserError(f"target: column '{column}' has no label in row {first + labels.index(MISSING)}")
-    return labels
-
-
-def _names(column: pa.ChunkedArray, first: int, what: str) -> list[Any]:
-    """The values of rows in a column of names or whole numbers."""
-    kind = column.type
+def names_in(column: pa.ChunkedArray, first: int, what: str) -> list[Any]:
+    """The values of rows in a column of names or whole numbers; UserError for a row without any."""
+    kind, values = column.type, list[Any](column.to_pylist())
+    missing = [place for place, value in enumerate(values) if value is None or value != value]
+    if missing:
+        raise UserError(f"{what} is empty in row {first + missing[0]}")
+    if pa.types.is_floating(kind) and all(value.is_integer() for value in values):
+        return [int(value) for value in values]  # as CSV files with gaps have them elsewhere
     if pa.types.is_nested(kind) or pa.types.is_floating(kind):
         raise UserError(f"{what} holds {kind}, not names or whole numbers")
-    values: list[Any] = column.to_pylist()
-    if None in values:
-        raise UserError(f"{what} is empty in row {first + values.index(None)}")
     return values
+
+
+def _classes(labels: Mapping[str, set[str]], column: str, stated: Sequence[str]) -> tuple[str, ...]:
+    """The names of the classes: those that are stated, else the different labels of the training part, in order."""
+    known = set(stated) or labels["train"]
+    unknown = sorted(set[str]().union(*labels.values()) - known)
+    if unknown:
+        what = f"the training split has no class '{unknown[0]}' in column '{column}', the test split has"
+        raise UserError(f"target: {what}")
+    if stated:
+        return tuple(stated)
+    by_number = all(re.fullmatch("-?[0-9]+", name) for name in known)
+    return tuple(sorted(known, key=int)) if by_number else tuple(sorted(known))
 
 
 def _add(total: Any, column: pa.Array) -> None:
