@@ -1,64 +1,15 @@
-"""Folders in the formats of `datasets`: what is read of them, what is refused and in which words, what a key holds."""
+"""Folders in the formats of `datasets`: what is read of them, and what a key holds."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
-from PIL import Image
+from folders import WORDS, datasets, loaded, own_caches, picture_folder, pictures, refused, table_folder  # noqa: F401
 
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS, SIGNAL, TABULAR, TEXT
 from fedgrid.data.huggingface import HuggingFace
-from fedgrid.data.sources.readings import Moments
-from fedgrid.errors import UserError
-
-datasets = pytest.importorskip("datasets")
-WORDS = ["red", "green", "blue", "red blue", "green red green"]
-
-
-@pytest.fixture(autouse=True)
-def own_caches(tmp_path, monkeypatch):
-    """Nothing is remembered from one test to the next."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "huggingface"))
-
-
-def pictures(count, side=6):
-    draw = np.random.default_rng(count)
-    return [Image.fromarray(draw.integers(0, 256, (side, side, 3), dtype=np.uint8)) for _ in range(count)]
-
-
-def picture_folder(top, count=6):
-    """Pictures beside a file of metadata with a digit and a writer."""
-    (top / "train").mkdir(parents=True)
-    rows = [{"file_name": f"{i}.png", "digit": i % 2, "writer": f"w{i % 3}"} for i in range(count)]
-    for row, picture in zip(rows, pictures(count), strict=True):
-        picture.save(top / "train" / row["file_name"])
-    (top / "train" / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return top
-
-
-def table_folder(top, form="parquet", **parts):
-    """Files of the parts' columns, as Parquet or JSON."""
-    top.mkdir(parents=True, exist_ok=True)
-    for part, columns in parts.items():
-        rows = datasets.Dataset.from_dict(columns)
-        rows.to_parquet(top / f"{part}.parquet") if form == "parquet" else rows.to_json(top / f"{part}.jsonl")
-    return top
-
-
-def loaded(folder, **settings):
-    return HuggingFace(path=str(folder), **settings).load(None, None)
-
-
-def refused(folder, **settings):
-    """The sentence with which a folder is refused before anything is built."""
-    with pytest.raises(UserError) as error:
-        HuggingFace(path=str(folder), **settings).info(None)
-    return str(error.value)
-
 
 # What is read
 
@@ -203,80 +154,3 @@ def test_files_that_have_not_changed_are_not_looked_through_again(tmp_path, monk
     before = HuggingFace(path=str(folder), signal="x").info(None)
     monkeypatch.setattr("fedgrid.data.sources.splits.in_folder", None)  # cannot be called
     assert HuggingFace(path=str(folder), signal="x").info(None) == before
-
-
-# What is refused
-
-
-def test_settings_that_say_too_little_or_too_much(tmp_path):
-    folder = table_folder(tmp_path / "t", train={"text": WORDS, "label": [0, 1, 0, 1, 0]})
-    assert "nothing says where the samples are; set one of image, text, signal and columns" in refused(folder)
-    assert "side and colour are settings of images" in refused(folder, text="text", side=8)
-    assert "there is no folder" in refused(tmp_path / "nowhere", text="text")
-    with pytest.raises(UserError, match="both name the data"):
-        HuggingFace(path="x", hub="y/z", text="text").info(None)
-
-
-def test_a_column_or_a_split_that_is_not_there(tmp_path):
-    folder = table_folder(tmp_path / "t", train={"text": WORDS, "label": [0, 1, 0, 1, 0]})
-    assert refused(folder, text="texts") == "text: no column 'texts'; did you mean 'text'?"
-    assert refused(folder, text="text", target="labels") == "target: no column 'labels'; did you mean 'label'?"
-    assert refused(folder, text="text", keep="lable").startswith("keep: no column 'lable'; did you mean 'label'?")
-    assert "no split 'trian'; did you mean 'train'?" in refused(folder, text="text", train="trian")
-    assert "holds no pictures" in refused(folder, image="text")
-    assert "not texts; set unit: tokens" in refused(
-        table_folder(tmp_path / "i", train={"text": [[1]], "label": [0]}), text="text"
-    )
-
-
-def test_a_label_that_is_missing_or_unknown(tmp_path):
-    missing = table_folder(tmp_path / "m", train={"text": WORDS, "label": ["a", "b", None, "a", "b"]})
-    assert refused(missing, text="text") == "target: column 'label' is empty in row 2 (split 'train')"
-    rows = {"text": ["x", "y"], "label": ["a", "z"]}
-    unknown = table_folder(tmp_path / "u", train={"text": WORDS, "label": ["a", "b", "a", "a", "b"]}, test=rows)
-    assert "no class 'z' in column 'label', the test split has" in refused(unknown, text="text")
-    secret = datasets.Dataset.from_dict({"text": ["x", "y"], "label": [0, -1]})
-    secret = secret.cast_column("label", datasets.ClassLabel(names=["a", "b"]))
-    datasets.DatasetDict(train=secret).save_to_disk(tmp_path / "secret")
-    assert "target: column 'label' is empty in row 1" in refused(tmp_path / "secret", text="text")
-
-
-def test_signals_of_different_lengths(tmp_path):
-    ragged = table_folder(tmp_path / "r", train={"x": [[1.0, 2.0], [3.0], [4.0, 5.0]], "label": [0, 1, 0]})
-    sentence = "signal: row 1 of column 'x' has 1 readings, expected 2; cut or fill signals to one length"
-    assert refused(ragged, signal="x").startswith(sentence)
-    unequal = table_folder(tmp_path / "q", train={"x": [[1.0, 2.0]], "y": [[1.0]], "label": [0]})
-    assert "2 in 'x' and 1 in 'y'" in refused(unequal, signal="x,y")
-    gap = table_folder(tmp_path / "g", train={"x": [[1.0, 2.0], [3.0, float("nan")]], "label": [0, 1]})
-    assert "row 1 of column 'x' has a reading that is no number" in refused(gap, signal="x")
-
-
-def test_a_token_beyond_the_vocabulary(tmp_path):
-    folder = table_folder(tmp_path / "t", train={"ids": [[0, 4], [9]], "label": [0, 1]})
-    sentence = refused(folder, text="ids", unit="tokens", vocabulary=5)
-    assert sentence.startswith("text: row 1 of column 'ids' has the token 9, the vocabulary has 5 (0 to 4)")
-
-
-def test_pictures_of_different_sizes(tmp_path):
-    folder = picture_folder(tmp_path / "p")
-    pictures(1, side=9)[0].save(folder / "train" / "3.png")
-    assert "has 9×9 pixels, those before it 6×6; set `side` to resize all of them" in refused(
-        folder, image="image", target="digit"
-    )
-    assert loaded(folder, image="image", target="digit", side=5).parts["train"].pixels.shape == (6, 5, 5, 3)
-
-
-def test_a_folder_that_is_no_data_set(tmp_path):
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "notes.docx").write_text("nothing")
-    assert "cannot be opened as a data set" in refused(tmp_path / "odd", text="text")
-
-
-def test_moments_of_batches_are_those_of_the_whole():
-    values = 1e6 + np.random.default_rng(2).normal(size=(90, 4, 2))
-    moments = Moments()
-    for some in np.split(values, [1, 30, 31]):
-        moments.add(some)
-    mean, std = moments.constants()
-    np.testing.assert_allclose(mean, values.mean(axis=(0, 1)), rtol=1e-5)
-    np.testing.assert_allclose(std, values.std(axis=(0, 1)), rtol=1e-5)

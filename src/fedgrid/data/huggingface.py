@@ -182,7 +182,7 @@ class HuggingFace(DataSet):
             raise UserError(f"data 'huggingface': {self.kind}: name one column, not {', '.join(samples_in)}")
         if self.target in samples_in:
             raise UserError(
-                f"data 'huggingface': target: '{self.target}' is what a model is to predict, and not a sample"
+                f"data 'huggingface': target: '{self.target}' is to be predicted, and cannot be a sample too"
             )
         if self.train == self.test:
             raise UserError(f"data 'huggingface': test: '{self.test}' is the training part; name another split")

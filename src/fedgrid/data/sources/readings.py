@@ -40,10 +40,10 @@ class Signals(Reader):
         return Found((1, of_columns[0][0 if flat[0] else 1], channels), (), *self.moments.constants())
 
     def arrays(self, table: pa.Table, found: Found, first: int) -> np.ndarray:
-        return self._read(table, first)
+        return self._read(table, first).astype(np.float32)
 
     def _read(self, table: pa.Table, first: int) -> np.ndarray:
-        """Signals float32 [n, 1, length, channels]."""
+        """Signals float64 [n, 1, length, channels]."""
         channels = [self._channels(table[name].combine_chunks(), name, first) for name in self.columns]
         lengths = [f"{part.shape[2]} in '{name}'" for name, part in zip(self.columns, channels, strict=True)]
         if len({part.shape[2] for part in channels}) > 1:
@@ -52,14 +52,14 @@ class Signals(Reader):
         return together
 
     def _channels(self, column: pa.Array, name: str, first: int) -> np.ndarray:
-        """The channels float32 [n, channels, length] of a column."""
+        """The channels float64 [n, channels, length] of a column."""
         values, sizes = column.storage if isinstance(column, pa.ExtensionArray) else column, list[int]()
         while is_list(values.type) and len(sizes) < 2:
             sizes.append(self._length(values, name, first, sizes))
             values = values.flatten()
         if not sizes or not _is_number(values.type):
             raise UserError(f"signal: column '{name}' holds {column.type}, not lists of readings")
-        readings = values.to_numpy(zero_copy_only=False).astype(np.float32)
+        readings = values.to_numpy(zero_copy_only=False).astype(np.float64)
         wrong = np.flatnonzero(~np.isfinite(readings))
         if len(wrong):
             row = first + wrong[0] // math.prod(sizes)
@@ -128,7 +128,7 @@ class Numbers(Reader):
         return np.concatenate([part.astype(np.float32) for part in parts], axis=1)[:, None, None]
 
     def _numbers(self, table: pa.Table, name: str, first: int) -> np.ndarray:
-        numbers: np.ndarray = table[name].to_numpy().astype(np.float32)
+        numbers: np.ndarray = table[name].to_numpy().astype(np.float64)
         wrong = np.flatnonzero(~np.isfinite(numbers))
         if len(wrong):
             raise UserError(f"columns: row {first + wrong[0]} of column '{name}' is no number")
