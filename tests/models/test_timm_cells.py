@@ -136,7 +136,7 @@ def test_a_method_that_trains_the_extractor_by_itself_refuses_a_frozen_one(tmp_p
     assert len(trained(planned.cells[0], planned))
 
 
-def test_final_models_have_the_frozen_weights_again(weights, tmp_path):
+def test_final_models_have_the_frozen_weights_again(weights, tmp_path, monkeypatch):
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(weights.read_bytes())
     training = {"rounds": 1, "dtype": "float64", "local_steps": 1}
@@ -146,6 +146,10 @@ def test_final_models_have_the_frozen_weights_again(weights, tmp_path):
     model = fedgrid.load_model(cell.file, client=0)
     scores = model(torch.randint(0, 256, (5, 1, 16, 16)))
     assert scores.shape == (5, CLASSES) and scores.isfinite().all() and len(table)
+    with monkeypatch.context() as patch:  # as where the hub has other weights under the same name
+        patch.setattr("fedgrid.models.common.partly_trained.PartlyTrained.digest", "other")
+        with pytest.raises(UserError, match=r"what stays frozen in the model .* is not what it was in training"):
+            fedgrid.load_model(cell.file, client=0)
     mine.write_bytes(b"")
     with pytest.raises(UserError, match=r"the model started from the weights in .* which holds other weights now"):
         fedgrid.load_model(cell.file, client=0)

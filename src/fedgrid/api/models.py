@@ -28,6 +28,7 @@ from fedgrid.jobs.apart import require
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
 from fedgrid.loading import load, locate
 from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
+from fedgrid.models.common.partly_trained import digests
 from fedgrid.settings import ARTIFACTS
 from fedgrid.tree import Tree
 
@@ -184,6 +185,10 @@ class StoredModels(ModelsFile):
         vocabulary = len(texts["vocabulary"]) + PADDING_AND_UNKNOWN if texts else PADDING_AND_UNKNOWN
         model = cast(Model, load("models", self.model_reference)(**spec["settings"]))
         network = model.network(tuple(self.header["images"]["shape"]), len(self.header["classes"]), vocabulary)
+        now = digests(network.modules.values())
+        if self.header.get("frozen", now) != now:
+            weights = spec["settings"].get("weights")
+            raise UserError(f"{self.path}: what stays frozen in the model ({weights}) is not what it was in training")
         return network.in_bfloat16() if self.header["dtype"] == "bfloat16-mixed" else network
 
     def _check_weights(self, spec: Mapping[str, Any]) -> None:

@@ -45,6 +45,7 @@ from fedgrid.jobs.status import Status, noted
 from fedgrid.loading import locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
 from fedgrid.models.base import Network
+from fedgrid.models.common.partly_trained import digests
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -130,6 +131,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
         "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype", "kind") if name in images},
         "classes": images["classes"],
         "texts": _about_texts(images, network),
+        "frozen": digests(network.modules.values()),
         "dtype": cell.spec["training"]["dtype"],
     }
 

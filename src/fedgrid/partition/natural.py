@@ -72,6 +72,9 @@ class Natural(SampledPartition):
             )
         super(Natural, self._for_form(info)).check_feasible(info, seeds)
 
+    def check(self, images: int, classes: int, domains: int) -> None:
+        """Nothing: clients have the images that they have, and some may have none of those that a quick study uses."""
+
     def count(self, domains: int) -> int:
         assert self.clients is not None  # those who ask have put in the number: see `_for_form` and `_for_pool`
         return self.clients

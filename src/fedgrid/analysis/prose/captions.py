@@ -249,7 +249,7 @@ def malicious(training: Mapping[str, Any]) -> list[str]:
         attack = training["attack"]
         strength = training["attack_scale"] or SCALES.get(attack, 1.0)
         sentences.append(
-            f"{100 * share:g} % of the clients, the same ones in every round, are malicious: they "
+            f"{100 * share:g} % of the clients, rounded up and the same ones in every round, are malicious: they "
             f"{ATTACKS[attack].format(s=f'{strength:g}')}. They take no part in these numbers."
         )
     if (rule := training.get("aggregation", "mean")) != "mean":

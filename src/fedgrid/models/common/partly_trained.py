@@ -1,6 +1,7 @@
 """A network of which some parameters are trained, and everything else is constant."""
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,14 @@ class PartlyTrained(nn.Module):
         self._place = (torch.device("cpu"), torch.float32)
         self._values: dict[Place, list[Tensor]] = {self._place: values}
         "Constants by device and type; kept, for captured graphs read them where they are."
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits of the SHA-256 over the constants."""
+        total = hashlib.sha256()
+        for value in self._values[torch.device("cpu"), torch.float32]:
+            total.update(value.numpy().tobytes())
+        return total.hexdigest()[:16]
 
     def forward(self, x: Tensor) -> Tensor:
         self._move_constants((x.device, x.dtype))
@@ -79,6 +88,12 @@ class PartlyTrained(nn.Module):
         for (layer, name), value in zip(self._constants, self._values[place], strict=True):
             vars(layer)[name] = value
         self._place = place
+
+
+def digests(modules: Iterable[nn.Module]) -> list[str]:
+    """Digests of what is constant in the parts of a network, of each part that has such."""
+    layers = [layer for module in modules for layer in module.modules()]
+    return [layer.digest for layer in layers if isinstance(layer, PartlyTrained)]
 
 
 def _copied(values: list[Tensor], device: torch.device, dtype: torch.dtype) -> list[Tensor]:
