@@ -72,8 +72,7 @@ def test_without_new_clients_there_is_no_such_table(study):
             {"malicious": 0.1, "attack": "scale", "attack_scale": None, "aggregation": "median"},
             "10 % of the clients, rounded up and the same ones in every round, are malicious: they upload their "
             "update times 10. They take no part in these numbers. The server aggregates models by the coordinate-wise "
-            "median, in which "
-            "clients count equally.",
+            "median, in which clients count equally.",
         ),
     ],
     ids=["none", "labels", "scale"],
