@@ -186,7 +186,7 @@ class StoredModels(ModelsFile):
         model = cast(Model, load("models", self.model_reference)(**spec["settings"]))
         network = model.network(tuple(self.header["images"]["shape"]), len(self.header["classes"]), vocabulary)
         now = digests(network.modules.values())
-        if self.header.get("frozen", now) != now:
+        if "frozen" in self.header and self.header["frozen"] != now:
             weights = spec["settings"].get("weights")
             raise UserError(f"{self.path}: what stays frozen in the model ({weights}) is not what it was in training")
         return network.in_bfloat16() if self.header["dtype"] == "bfloat16-mixed" else network

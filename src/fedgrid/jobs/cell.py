@@ -120,6 +120,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
     """What a reader of a cell's models must know of their method, input and output."""
     images = read_metadata(cell.partition.data.files["train"])
     outcome, network = computed.outcome, computed.simulation.model
+    frozen = digests(network.modules.values())
     return {
         "fedgrid": fedgrid.__version__,
         "reference": cell.row.component.reference,
@@ -131,7 +132,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
         "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype", "kind") if name in images},
         "classes": images["classes"],
         "texts": _about_texts(images, network),
-        "frozen": digests(network.modules.values()),
+        **({"frozen": frozen} if frozen else {}),
         "dtype": cell.spec["training"]["dtype"],
     }
 
