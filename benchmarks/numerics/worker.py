@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -118,25 +118,14 @@ def _read_original(case: Mapping[str, Any], out: Path) -> None:
 
 
 def _as_table(images: Images, raw: RawDataset) -> tuple[pa.Table, dict[str, Any]]:
-    """One part of a data set as a row of texts, with arrays as their bytes, and the facts of the data set.
-
-    What says nothing is left out: the other tree may not know of it.
-    """
-    facts = {name: value for name, value in _said(raw) if name != "parts"}
+    """One part of a data set as a row of texts, with arrays as their bytes, and the facts of the data set."""
+    facts = {field.name: getattr(raw, field.name) for field in fields(raw) if field.name != "parts"}
     columns = {}
-    for name, value in _said(images):
+    for name, value in ((field.name, getattr(images, field.name)) for field in fields(images)):
         if isinstance(value, np.ndarray):
             facts[f"{name} are"] = [str(value.dtype), *value.shape]
         columns[name] = [value.tobytes().hex() if isinstance(value, np.ndarray) else json.dumps(value)]
     return pa.table(columns), facts
-
-
-def _said(record: Images | RawDataset) -> Iterator[tuple[str, Any]]:
-    """The fields of a record that say something, by name."""
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if isinstance(value, np.ndarray) or value:
-            yield field.name, value
 
 
 def main(cases: Path, out: Path) -> None:
