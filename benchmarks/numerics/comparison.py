@@ -1,9 +1,11 @@
 """What two trees computed of the same cases, compared bit for bit."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from benchmarks.numerics.worker import FAILED
 from fedgrid.files import read_table
@@ -55,12 +57,18 @@ def _difference(before: Path, now: Path) -> str:
 
 
 def _difference_of_inputs(before: Path, now: Path) -> str:
-    (rows, facts), (rows_now, facts_now) = read_table(before), read_table(now)
+    (rows, facts), (rows_now, facts_now) = (_told(*read_table(file)) for file in (before, now))
     if not rows.equals(rows_now):
         return "other rows"
     one, other = _without_words(facts), _without_words(facts_now)
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     return f"other {', '.join(names)}" if names else ""
+
+
+def _told(rows: pa.Table, facts: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
+    """Columns of texts and facts without those that say nothing: a tree may not know of them yet."""
+    nothing = [name for name in rows.column_names if rows[name].to_pylist() in (["null"], ["{}"])]
+    return rows.drop_columns(nothing), {name: fact for name, fact in facts.items() if fact not in (None, {})}
 
 
 def _without_words(value: Any) -> Any:
