@@ -17,8 +17,12 @@ from fedgrid.loading import names
 
 FILE = Path(__file__).with_name("promised_keys.csv")
 HEADER = ["kind", "name", "key"]
-OF_FILES = {"data": {"folder", "table"}, "partition": {"file", "imported"}}
-"Components whose keys cover files of the user."
+OF_FILES = {
+    "data": {"folder", "huggingface", "table"},
+    "models": {"fasttext", "har_cnn", "lstm", "transformer"},
+    "partition": {"file", "imported"},
+}
+"Components whose keys cover files of the user; of models, those of texts and signals, which no other data set has."
 STUDY = """
 name: promised
 data: digits
@@ -28,6 +32,8 @@ experiments: {one: {title: One.}}
 """
 CAPTIONED = {"attributes": "image_text"}
 "Models of data sets that have captions, which other models do not take."
+WEIGHTS = {"timm": {"weights": "random"}}
+"Settings of models whose weights are files or downloads."
 CLIENTS = {"disparity": 2, "natural": 4}
 "Of partitions that cannot have eight."
 DOMAINS = {"domains": {}, "natural": {"by": "domain"}}
@@ -38,9 +44,9 @@ def current() -> list[list[str]]:
     """The keys of today: cells of each method and of each model, each partition of digits, each data set."""
     methods = {cell.row.component.name: cell.key for cell in study_of(STUDY, methods=["all"]).cells}
     rows = [["method", name, methods[name]] for name in names("methods")]
-    for name in names("models"):
+    for name in sorted(set(names("models")) - OF_FILES["models"]):
         data = "attributes" if name in CAPTIONED.values() else "cifar10"
-        (cell,) = study_of(STUDY, model=name, data=data).cells
+        (cell,) = study_of(STUDY, model={"name": name} | WEIGHTS.get(name, {}), data=data).cells
         rows.append(["model", name, cell.key])
     for name in sorted(set(names("partition")) - OF_FILES["partition"]):
         data = "office10" if name in DOMAINS else "digits"
