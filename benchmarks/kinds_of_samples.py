@@ -101,7 +101,10 @@ def main() -> None:
     make_signals(folder / "signals")
     make_backbone(folder / "backbone.safetensors")
     columns = [scores(folder, name) for name in STUDIES]
-    lines = [(method, *(f"{column[method]:.1f}" for column in columns)) for method in sorted(columns[0])]
+    methods = sorted({method for column in columns for method in column})
+    lines = [
+        (method, *(f"{column[method]:.1f}" if method in column else "–" for column in columns)) for method in methods
+    ]
     print(table(("method", "texts, fastText", "signals, HAR-CNN", "digits, LoRA of a ResNet"), lines))
 
 
