@@ -18,7 +18,7 @@ def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, 
     files = {file.relative_to("mine").as_posix() for file in Path("mine").rglob("*") if file.is_file()}
     profiles = {"profiles/default/config.yaml", "profiles/slurm/config.yaml"}
     assert files == {"Snakefile", ".gitignore", "README.md", "config/study.yaml", *profiles}
-    assert Path("mine/Snakefile").read_text() == (ROOT / "workflow/Snakefile").read_text()
+    assert Path("mine/Snakefile").read_text() == (ROOT / "src/fedgrid/cli/templates/Snakefile.txt").read_text()
     assert len(Path("mine/README.md").read_text().splitlines()) <= 10
     Path("mine/config/study.yaml").write_text("name: changed\n")
     assert "kept     mine/config/study.yaml, which differs" in output("init", "mine")

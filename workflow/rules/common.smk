@@ -1,10 +1,22 @@
 # The plan of the run: which cells there are and where each is kept. No mathematics here.
+import os
 import re
 import sys
 from shlex import quote
 
-from fedgrid.run.invocation import invocation
+from fedgrid.loading import CODE
+from fedgrid.run import snakemake_adapter
+from fedgrid.run.invocation import PLAN, invocation
 from fedgrid.shipped import folder
+
+# on a cluster's nodes: the plan of the run in place of the study
+if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
+    from fedgrid.api.study_file import check_default_study  # which jobs on nodes do not need
+
+    check_default_study()
+
+    configfile: "config/study.yaml"
+
 
 RUN = invocation(config, snakemake_adapter.configfiles(workflow), snakemake_adapter.submits(workflow))
 STUDY, RESULTS, STORE, COMPUTE, GPU = RUN.study, RUN.study.results, RUN.study.store, RUN.compute, RUN.gpus_per_job

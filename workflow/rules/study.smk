@@ -1,27 +1,22 @@
 # All rules; the Snakefile of a clone or of a project includes this file and asks for EVERYTHING.
-import os
 import sys
 
 # before anything else is imported: Snakefiles that projects have from fedgrid 1.0 do not leave their folder out
 sys.path[:] = [folder for folder in sys.path if folder != workflow.basedir]
 
-from fedgrid.loading import CODE
-from fedgrid.run import snakemake_adapter
-from fedgrid.run.invocation import PLAN
 from snakemake.utils import min_version
 
 min_version("9.0")
 
-# on a cluster's nodes: the plan of the run in place of the study
-if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
-    from fedgrid.api.study_file import check_default_study  # which jobs on nodes do not need
+try:
+    import fedgrid.shipped
 
-    check_default_study()
+    BEGINNING = "common.smk"
+except ModuleNotFoundError:
+    BEGINNING = "unplanned.smk"
 
-    configfile: "config/study.yaml"
 
-
-include: "common.smk"
+include: BEGINNING
 include: "data.smk"
 include: "train.smk"
 include: "analysis.smk"

@@ -48,8 +48,12 @@ def _files(name: str, papers: list[str]) -> Mapping[str, str]:
     """The text of each file of a project, by its path in it."""
     config = ["study.yaml", *(f"papers/{paper}.{kind}" for paper in _chosen(papers) for kind in ("yaml", "csv"))]
     copies = [*(f"config/{file}" for file in config), "profiles/default/config.yaml", "profiles/slurm/config.yaml"]
-    made = {".gitignore": IGNORED, "README.md": shipped.template("cli/templates/project.md").substitute(name=name)}
-    return {"Snakefile": _text("workflow/Snakefile"), **made, **{copy: _text(copy) for copy in copies}}
+    made = {
+        "Snakefile": shipped.template("cli/templates/Snakefile.txt").template,
+        ".gitignore": IGNORED,
+        "README.md": shipped.template("cli/templates/project.md").substitute(name=name),
+    }
+    return {**made, **{copy: _text(copy) for copy in copies}}
 
 
 def _text(copy: str) -> str:
