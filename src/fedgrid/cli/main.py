@@ -77,7 +77,7 @@ def parser() -> Parser:
 
 def _line_of_help(command: Command) -> str:
     """Name and text of a command, wrapped to the width of the terminal."""
-    width = max(shutil.get_terminal_size().columns - 4, 40)  # argparse indents the text of a group by two, and leaves two
+    width = max(shutil.get_terminal_size().columns - 4, 40)  # argparse's indent and margin
     first, later = f"{command.name:{NAME_WIDTH}}", " " * NAME_WIDTH
     return textwrap.fill(command.text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
