@@ -127,6 +127,11 @@ def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, working_fold
     assert planned_study(read(Path("study.yaml"))).cells
 
 
+def test_the_tutorial_shows_the_default_study():
+    study = next(text for page, text in blocks("yaml") if page == "first-study.md")
+    assert study == (ROOT / "config/study.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(("page", "text"), blocks("python"))
 def test_python_is_valid(page, text):
     compile(text, page, "exec")
