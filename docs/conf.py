@@ -1,4 +1,4 @@
-"""The site, made by `make docs` from the files that readers of the repository see; README.md is its first page."""
+"""The site, made by `make docs` from the files that readers of the repository see; docs/index.md is its first page."""
 
 import fedgrid
 

@@ -1,4 +1,4 @@
-"""README.md names every method, and its picture is of the default study as this version of the code computes it."""
+"""README.md counts the methods, and its picture is of the default study as this version of the code computes it."""
 
 import json
 import re
@@ -36,8 +36,7 @@ def test_readme_shows_it_and_no_other():
     assert {file.name for file in (ROOT / "docs/images").iterdir() if file.is_file()} == {"table.svg", "table.json"}
 
 
-def test_it_names_every_method_and_counts_them():
-    (listed,) = re.findall(r"^In the package: (.*?)\.", README, re.M | re.S)
-    methods = packaged("methods")
-    assert sorted(re.findall(r"`(\w+)`", listed)) == methods
-    assert f"all {len(methods)} methods on digits" in README
+def test_it_counts_the_methods():
+    count = len(packaged("methods"))
+    assert f"**{count} methods**" in README
+    assert f"| **fedgrid** | {count} |" in (ROOT / "docs/alternatives.md").read_text(encoding="utf-8")

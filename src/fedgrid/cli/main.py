@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import shutil
 import sys
+import textwrap
 
 import fedgrid
 from fedgrid.cli import (
@@ -18,17 +20,26 @@ from fedgrid.cli import (
     reference,
     store,
 )
-from fedgrid.cli.parsing import Parser
+from fedgrid.cli.parsing import Command, Parser
 from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain, escape_unprintable, nearest
 
-COMMANDS = (
-    *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
-    *(progress.explain, progress.report, cells.run, cells.predict, partitions.inspect, partitions.export_partition),
-    *(partitions.import_partition, exchange.export, exchange.bundle, exchange.open_, store.verify),
-    *(*components.NEW_FILES, components.check, comparing.compare, reference.docs, doctor.doctor, doctor.about),
-)
-"In the order of the help."
+GROUPS = {
+    "run": (project.init, planning.plan, project.go, cells.run, comparing.compare),
+    "look": (
+        *(progress.status, progress.logs, progress.report, progress.explain, partitions.inspect, cells.predict),
+        *components.LISTS,
+    ),
+    "write": (*components.NEW_FILES, components.check),
+    "exchange": (
+        *(partitions.import_partition, partitions.export_partition),
+        *(exchange.export, exchange.bundle, exchange.open_),
+    ),
+    "maintain": (doctor.doctor, doctor.about, store.verify, store.prune, reference.docs),
+}
+"Commands by need, in the order of the help and of docs/commands.md."
+COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
+NAME_WIDTH = max(len(command.name) for command in COMMANDS) + 2
 EXAMPLES = """examples:
   fedgrid init mine                                a project: a study, profiles, a Snakefile
   fedgrid go                                       the whole default study, which is snakemake --cores all
@@ -45,12 +56,30 @@ EXAMPLES = """examples:
 def parser() -> Parser:
     """The parser of the command line; what it returns has the function to call as `call`."""
     form = argparse.RawDescriptionHelpFormatter
-    command_line = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
+    command_line = Parser(
+        prog="fedgrid",
+        usage="fedgrid [-h] [--version] COMMAND ...",
+        description=fedgrid.__doc__,
+        epilog=EXAMPLES,
+        formatter_class=form,
+    )
     command_line.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
-    commands = command_line.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in COMMANDS:
-        command.add_to(commands)
+    # argparse lists commands in one block, so the listing by need is made of groups without arguments
+    commands = command_line.add_subparsers(
+        prog="fedgrid", metavar="COMMAND", help=argparse.SUPPRESS, required=True, parser_class=Parser
+    )
+    for title, members in GROUPS.items():
+        command_line.add_argument_group(title, "\n".join(map(_line_of_help, members)))
+        for command in members:
+            command.add_to(commands)
     return command_line
+
+
+def _line_of_help(command: Command) -> str:
+    """Name and text of a command, wrapped to the width of the terminal."""
+    width = max(shutil.get_terminal_size().columns - 4, 40)  # argparse's indent and margin
+    first, later = f"{command.name:{NAME_WIDTH}}", " " * NAME_WIDTH
+    return textwrap.fill(command.text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
 def _check_command(argv: list[str]) -> None:

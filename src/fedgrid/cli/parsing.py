@@ -42,7 +42,7 @@ class Command:
         """Adds the command to the command line."""
         form, epilog = argparse.RawDescriptionHelpFormatter, "\n  ".join(["examples:", *self.examples]) + "\n"
         settings: dict[str, Any] = {"description": self.text, "epilog": epilog, "formatter_class": form}
-        parser = commands.add_parser(self.name, help=self.text, **settings)
+        parser = commands.add_parser(self.name, **settings)
         for add in self.options:
             add(parser)
         parser.set_defaults(call=self.call)
