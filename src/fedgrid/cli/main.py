@@ -11,6 +11,7 @@ from fedgrid.cli import (
     components,
     doctor,
     exchange,
+    merging,
     partitions,
     planning,
     progress,
@@ -25,7 +26,7 @@ from fedgrid.errors import UserError, complain, escape_unprintable, nearest
 COMMANDS = (
     *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
     *(progress.explain, progress.report, cells.run, cells.predict, partitions.inspect, partitions.export_partition),
-    *(partitions.import_partition, exchange.export, exchange.bundle, exchange.open_, store.verify),
+    *(partitions.import_partition, exchange.export, exchange.bundle, exchange.open_, merging.merge_, store.verify),
     *(*components.NEW_FILES, components.check, comparing.compare, reference.docs, doctor.doctor, doctor.about),
 )
 "In the order of the help."
