@@ -180,6 +180,17 @@ def test_a_conflict_is_named_and_the_store_is_as_it_was(people, tmp_path, monkey
     assert not list(study.folder.glob(manifest.NAME))  # its table is out of date
 
 
+def test_two_archives_may_be_in_conflict(bundled, tmp_path, monkeypatch, capsys):
+    study = bundled(mine=[], anna=[0, 1], ben=[0, 2])
+    monkeypatch.chdir(tmp_path / "ben")
+    another_number(study.cells[0].file)
+    output(capsys, "bundle", "--cells", "../ben.txt", "--out", "../ben.zip")
+    monkeypatch.chdir(tmp_path / "mine")
+    code, text = merged(capsys, "../anna.zip", "../ben.zip")
+    assert code == 1 and "../ben.zip: 2 cells, 1 new, 0 there already, 1 conflict\nkept " in text
+    assert [read_origin(cell.file).merges[0].source for cell in study.cells[:3]] == ["anna.zip", "anna.zip", "ben.zip"]
+
+
 def test_the_preferred_source_wins_over_the_others(people, capsys):
     study = people(mine=[0], anna=[0, 1], ben=[0, 1])
     for cell in study.cells[:2]:
