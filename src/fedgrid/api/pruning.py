@@ -11,6 +11,7 @@ from fedgrid.api.study_file import DEFAULT, latest_plans, read_study
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.earlier.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.cell_origin import SUFFIX
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
@@ -21,7 +22,7 @@ from fedgrid.run.lock import StoreLock
 STORED = (
     *("cells/**/*.parquet", "cells/**/*.state.pt*", "cells/**/*.safetensors", "partitions/**/*.parquet"),
     *("partitions/**/*.json", "choices/*.json", "data/*/*.parquet", "features/*/*.parquet", "checkpoints/*"),
-    *("status/*.json", "**/.*.tmp"),
+    *(f"cells/**/*{SUFFIX}", "status/*.json", "**/.*.tmp"),
 )
 "Files of the store that some study may need."
 OF_A_RUN = ("packs/*", "code/*")

@@ -86,6 +86,7 @@ def _follow(arguments: argparse.Namespace) -> None:
     option("study STUDY", f"default: {DEFAULT}", nargs="?", type=path, default=DEFAULT),
     option("--out FILE", "default: the study's name with .zip", type=path),
     flag("--without-models", "leave out models and states of clients"),
+    option("--cells FILE", "only the cells that a list of fedgrid plan --missing names, for fedgrid merge", type=path),
     option("--license TEXT", "the license of the archive, for its description", type=utf8),
     *CHOICE,
 )
@@ -95,16 +96,21 @@ def bundle(arguments: argparse.Namespace) -> None:
     fedgrid bundle
     fedgrid bundle config/papers/fedcosr.yaml --scale small --out fedcosr.zip
     fedgrid bundle --without-models --license CC-BY-4.0
+    fedgrid bundle --cells todo-1.txt
     """
     from fedgrid.api.archive.contents import client_data_in_artifacts, finished_cells
     from fedgrid.api.archive.writing import NO_LICENSE, write_archive
+    from fedgrid.api.cell_lists import listed_cells
 
     study = read_study(arguments.study, arguments.scale, arguments.only)
-    out: Path = arguments.out or Path(f"{study.folder.name}.zip")
+    keys = [cell.key for cell in listed_cells(arguments.cells, study)] if arguments.cells else None
+    name = f"{study.folder.name}-{arguments.cells.stem}" if arguments.cells else study.folder.name
+    out: Path = arguments.out or Path(f"{name}.zip")
     if not arguments.without_models:
-        for contents, number in client_data_in_artifacts(finished_cells(study)).items():
+        for contents, number in client_data_in_artifacts(finished_cells(study, keys)).items():
             say_notice(f"the archive has {counted(number, 'file')} of {contents}; --without-models leaves them out")
-    number = write_archive(study, arguments.study, out, not arguments.without_models, arguments.license or NO_LICENSE)
+    license_text = arguments.license or NO_LICENSE
+    number = write_archive(study, arguments.study, out, not arguments.without_models, license_text, keys)
     print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
 
 

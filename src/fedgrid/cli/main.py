@@ -13,6 +13,7 @@ from fedgrid.cli import (
     components,
     doctor,
     exchange,
+    merging,
     partitions,
     planning,
     progress,
@@ -33,7 +34,7 @@ GROUPS = {
     "write": (*components.NEW_FILES, components.check),
     "exchange": (
         *(partitions.import_partition, partitions.export_partition),
-        *(exchange.export, exchange.bundle, exchange.open_),
+        *(exchange.export, exchange.bundle, exchange.open_, merging.merge_),
     ),
     "maintain": (doctor.doctor, doctor.about, store.verify, store.prune, reference.docs),
 }

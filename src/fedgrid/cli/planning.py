@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from fedgrid.api.planning import Outlook, outlook, unavailable
-from fedgrid.cli.parsing import FILES, STUDIES, command, option
+from fedgrid.cli.missing import check_missing, print_missing
+from fedgrid.cli.parsing import FILES, STUDIES, command, flag, option
 from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import say_notice
 from fedgrid.grid.costs.large_artifacts import STACKS
@@ -35,6 +36,8 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     FILES,
     *STUDIES,
     option("--cores N", "cores of the run (default: those of this machine that may be used)", type=int),
+    flag("--missing", "list the cells without results, for others to compute with fedgrid go --cells"),
+    option("--parts N", "write that list to N files, todo-1.txt and so on, of about the same time", type=int),
     _forms,
 )
 def plan(arguments: argparse.Namespace) -> None:
@@ -44,15 +47,20 @@ def plan(arguments: argparse.Namespace) -> None:
     fedgrid plan config/mnist.yaml --cells
     fedgrid plan config/papers/*.yaml --scale small
     fedgrid plan config/papers/fedcosr.yaml --only table2,table3 --json
+    fedgrid plan config/mnist.yaml --missing --parts 3
     """
-    planned = outlook(arguments.files or arguments.configfile, arguments.scale, arguments.only, arguments.cores)
+    files = arguments.files or arguments.configfile
+    check_missing(arguments, files)
+    planned = outlook(files, arguments.scale, arguments.only, arguments.cores)
     for study in planned.studies:
         originals.say_notices(study)
         for notice in study.notices:
             say_notice(notice)
     for shortage in filter(None, dict.fromkeys(map(missing_gpus, planned.studies))):
         say_notice(f"{shortage}; these cells have to be computed elsewhere")
-    if arguments.json:
+    if arguments.missing:
+        print_missing(planned, files[0], arguments.parts, arguments.json)
+    elif arguments.json:
         print(json.dumps(_as_json(planned), indent=1, ensure_ascii=False))
     else:
         print("\n".join(_lines(planned, arguments.cells)))

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid import shipped
-from fedgrid.api.study_file import DEFAULT
+from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import CHOICE, command, flag, option, path
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
 from fedgrid.grid.study.yaml_file import read
+from fedgrid.quantities import counted
 from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
 IGNORED = "/results/\n/.snakemake/\n__pycache__/\n"
@@ -80,6 +81,7 @@ def _steps(folder: Path, papers: list[str]) -> list[str]:
     option("--cores N", "cores, a cell on each (default: all)", default="all"),
     flag("--slurm", "submit the cells to SLURM, by profiles/slurm"),
     flag("--dry-run", "print what would be done"),
+    option("--cells FILE", "only the cells that a list of fedgrid plan --missing names", type=path),
     option("--snakemake OPTIONS", "further options of Snakemake, in quotes", type=shlex.split, default=[]),
     *CHOICE,
 )
@@ -91,6 +93,7 @@ def go(arguments: argparse.Namespace) -> None:
     fedgrid go config/mnist.yaml --slurm
     fedgrid go --dry-run
     fedgrid go --snakemake="--until data"
+    fedgrid go --cells todo-1.txt
     """
     if not arguments.study.exists():
         raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
@@ -98,5 +101,17 @@ def go(arguments: argparse.Namespace) -> None:
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
     asked = arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
     snakemake = snakemake_arguments(*asked, options)
-    print(shlex.join(["snakemake", *snakemake]), flush=True)
-    os.execv(sys.executable, [*SNAKEMAKE, *snakemake])  # signals reach Snakemake itself, which ends its jobs in order
+    targets = _cell_files(arguments) if arguments.cells else []
+    of_cells = f" and {counted(len(targets), 'file')} of cells" if targets else ""
+    print(f"{shlex.join(['snakemake', *snakemake])}{of_cells}", flush=True)
+    os.execv(
+        sys.executable, [*SNAKEMAKE, *targets, *snakemake]
+    )  # signals reach Snakemake itself, which ends its jobs in order
+
+
+def _cell_files(arguments: argparse.Namespace) -> list[str]:
+    """The files of results and artifacts of the cells that a list names, as Snakemake's rules call them."""
+    from fedgrid.api.cell_lists import listed_cells  # planning takes time to import
+
+    cells = listed_cells(arguments.cells, read_study(arguments.study, arguments.scale, arguments.only))
+    return [str(file) for cell in cells for file in cell.files]

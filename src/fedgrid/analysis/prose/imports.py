@@ -1,5 +1,6 @@
 """What captions say of what came in from elsewhere, and of images that balancing left out: origin, form and digest."""
 
+from collections import Counter
 from pathlib import Path
 
 from fedgrid.analysis.prose.phrases import listing
@@ -15,8 +16,20 @@ UNPAIRED = (
 
 
 def imported(results: Results) -> list[str]:
-    """Sentences on partitions of other programs, on rows of external results, and on what `domains` leaves out."""
-    return [*partitions(results), *rows(results), *left_out(results)]
+    """Sentences on cells of other stores, on partitions of other programs, on external rows, and on images left out."""
+    return [*sources(results), *partitions(results), *rows(results), *left_out(results)]
+
+
+def sources(results: Results) -> list[str]:
+    """A sentence on whose the cells are, where several stores computed them; empty where one computed all."""
+    cells = {cell.key: cell for cell in results.trained}.values()
+    counts = Counter(cell.source for cell in cells)
+    if len(counts) < 2:
+        return []
+    elsewhere = sorted((-number, source) for source, number in counts.items() if source)
+    parts = [f"{counts['']:,} computed here"] if counts[""] else []
+    parts += [f"{-number:,} of {source}" for number, source in elsewhere]
+    return [f"Cells of {len(counts)} sources: {listing(parts)}."]
 
 
 def partitions(results: Results) -> list[str]:

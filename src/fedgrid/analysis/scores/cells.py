@@ -6,6 +6,7 @@ from typing import Any
 
 from fedgrid.errors import Damaged
 from fedgrid.grid.plan.cell_metadata import CellMetadata, CellResults, cell_metadata
+from fedgrid.grid.plan.cell_origin import read_origin
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Cell
 from fedgrid.grid.study.codec import decode
 
@@ -58,6 +59,8 @@ class FinishedCell(CellResults, Cell):
     "Where its results come from if the code that computed them is an earlier one, the oldest first; see `adoptions`."
     external: str = ""
     "Where its results come from if they are those of others: a file and its digest."
+    source: str = ""
+    "The archive or the store that it was merged from; empty where this store computed it."
     same_partition: bool = True
     "Whether its seed stands for the same partition as that of the rows beside it."
 
@@ -75,7 +78,8 @@ def with_results(cell: Cell) -> Cell:
     if metadata.key != cell.key:
         raise Damaged(cell.path, f"it holds the cell {metadata.key}, but the manifest expects {cell.key}")
     results = {entry.name: getattr(metadata, entry.name) for entry in fields(CellResults)}
-    return FinishedCell(**vars(cell) | results, adopted=adoptions(metadata))
+    origin = read_origin(cell.path)
+    return FinishedCell(**vars(cell) | results, adopted=adoptions(metadata), source=origin.source if origin else "")
 
 
 def from_header(values: Mapping[str, Any], path: str) -> Cell:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +13,7 @@ from fedgrid.api.archive.names import allowed
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, read_metadata, slug
 from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.cell_origin import origin_file
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.catalog import description
@@ -41,9 +42,17 @@ def check_complete(study: Study) -> None:
         raise UserError(f"{missing[0].description}: no results; run fedgrid go, then the same command again")
 
 
-def finished_cells(study: Study) -> dict[str, Cell]:
-    """The cells that have results, by key; others cannot be computed on this machine."""
-    return {key: cell for key, cell in study.by_key.items() if cell.done}
+def check_finished(study: Study, keys: Iterable[str]) -> None:
+    """Raises UserError where one of these cells is not finished."""
+    if missing := [study.known[key] for key in keys if not study.known[key].done]:
+        more = f", nor have {len(missing) - 1:,} more of the list" if len(missing) > 1 else ""
+        raise UserError(f"{missing[0].description} has no results{more}; run fedgrid go with the same --cells first")
+
+
+def finished_cells(study: Study, keys: Iterable[str] | None = None) -> dict[str, Cell]:
+    """The cells that have results, by key, of all or of those with these `keys`."""
+    chosen = study.by_key if keys is None else {key: study.known[key] for key in keys}
+    return {key: cell for key, cell in chosen.items() if cell.done}
 
 
 def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
@@ -78,6 +87,8 @@ def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -
     """Files of the store: cells with their artifacts, partitions, and which images they are of."""
     for cell in cells.values():
         yield _below(study.results, cell.file, f"Results of {cell.description}")
+        if (origin := origin_file(cell.file)).is_file():
+            yield _below(study.results, origin, f"Where the results of {cell.description} come from")
         for kind, file in cell.kept_beside(cell.file).items():
             if with_models or kind not in OF_CLIENTS:
                 yield _below(study.results, file, f"{kind.capitalize()} of {cell.description}")
@@ -85,7 +96,8 @@ def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -
                 if kind == "state" and rows.is_file():
                     yield _below(study.results, rows, "Rows of clients of a state")
     for _, search, number in study.choices.values():
-        yield _below(study.results, search.rungs[number].file, f"What the search of {', '.join(search.group)} chose")
+        if (file := search.rungs[number].file).is_file():
+            yield _below(study.results, file, f"What the search of {', '.join(search.group)} chose")
     for partition in {cell.partition.file: cell.partition for cell in cells.values()}.values():
         read_metadata(partition.file)
         yield _below(study.results, partition.file, f"Partition: {partition.title}")

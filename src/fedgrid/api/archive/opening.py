@@ -1,9 +1,6 @@
 """Puts an archive into a store, file by file; what is there stays."""
 
-import errno
 import os
-import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,17 +10,17 @@ from tempfile import TemporaryDirectory
 from fedgrid.api.archive.checking import Archive, checked, refusing, room_in
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS
 from fedgrid.api.archive.named_files import named_files
+from fedgrid.api.archive.placing import place
 from fedgrid.api.archive.provenance import Provenance
+from fedgrid.api.archive.seals import check_seal
 from fedgrid.data.sources.digests import digest
-from fedgrid.errors import Damaged, UserError
-from fedgrid.files import check_identity, check_writable, read_json, read_table, replacing
+from fedgrid.errors import UserError
+from fedgrid.files import check_writable
 from fedgrid.run.lock import StoreLock
 
 WRITTEN, THERE, KEPT = "written", "there already", "kept, though another one is in the archive"
 "What became of a file."
 STORE = f"{RESULTS}/store/"
-CELL = re.compile(r"/cells/.*/s\d+-([0-9a-f]{16})\.parquet$")
-"The results of a cell, whose name has its key."
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,8 @@ def _opened(archive: Archive, results: Path) -> Opened:
             os.utime(temporary, (now, now))  # one time for all, or some would look older than what they are made from
         with refusing(archive.path):
             for name, temporary in unpacked.items():
-                _check_seal(name, temporary)
+                if name.startswith(STORE):
+                    check_seal(name, temporary)
             named = named_files(Path(folder) / PROJECT, archive.provenance.study)
             for name in project:
                 if name.removeprefix(f"{PROJECT}/") not in named:
@@ -87,30 +85,8 @@ def _targets(archive: Archive, results: Path) -> Iterator[tuple[str, Path]]:
             yield name, (results if top == RESULTS else Path()) / rest
 
 
-def _check_seal(name: str, file: Path) -> None:
-    """Raises UserError where a file of the store is not what its name says, or not as fedgrid wrote it."""
-    if not name.startswith(STORE):
-        return
-    try:
-        if name.endswith(".parquet"):
-            read_table(file)
-        elif name.endswith(".json") and {"originals", "choices"} & {*name.split("/")}:
-            read_json(file)
-        if cell := CELL.search(name):
-            check_identity(file, key=cell[1])
-    except Damaged as error:
-        raise UserError(f"'{name}' is damaged ({error.why})") from error
-
-
 def _place(temporary: Path, target: Path, known: str) -> str:
     if target.exists() or target.is_symlink():
         return THERE if target.is_file() and digest(target) == known else KEPT
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(temporary, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with replacing(target) as beside:  # the results are on another file system than the project
-            shutil.copy2(temporary, beside)
+    place(temporary, target)
     return WRITTEN

@@ -66,7 +66,8 @@ class Provenance:
 
 def provenance(study: Study, file: str, metadata: Mapping[str, CellMetadata]) -> Provenance:
     """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
-    files = {key: study.by_key[key].file.relative_to(study.store).as_posix() for key in metadata}
+    cells = {**study.by_key, **study.known}
+    files = {key: cells[key].file.relative_to(study.store).as_posix() for key in metadata}
     components = [("partition", p.component) for p in study.partitions.values()]
     components += [("data", d.component) for d in study.datasets.values()]
     return Provenance(

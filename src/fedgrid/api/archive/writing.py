@@ -3,7 +3,7 @@
 import html
 import stat
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from fedgrid import shipped
@@ -15,6 +15,7 @@ from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.cell_metadata import CellMetadata, read_results
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.quantities import counted
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 "The time of all members: the first that the format has."
@@ -24,21 +25,32 @@ UNDATED = "1980-01-01"
 NO_LICENSE = "Not stated; ask the authors."
 
 
-def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, license: str = NO_LICENSE) -> int:
-    """Writes the archive of a study; returns the number of its files.
+def write_archive(
+    study: Study,
+    configfile: Path,
+    out: Path,
+    with_models: bool,
+    license: str = NO_LICENSE,
+    keys: Collection[str] | None = None,
+) -> int:
+    """Writes the archive of a study, or of its cells with these `keys` alone; returns the number of its files.
 
-    Raises UserError where the study is not complete, and `Damaged` where a result has changed since it was written.
+    Raises UserError where the study or one of these cells is not complete, and `Damaged` where a result has changed
+    since it was written.
     """
     import_optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
-    cells = contents.finished_cells(study)
-    contents.check_complete(study)
+    if keys is None:
+        contents.check_complete(study)
+    else:
+        contents.check_finished(study, keys)
+    cells = contents.finished_cells(study, keys)
     heads = {key: read_results(cell.file)[1] for key, cell in cells.items()}
     project = list(contents.project_members(configfile, study))
     listed = [
-        *contents.result_members(study),
+        *(contents.result_members(study) if keys is None else ()),
         *contents.stored_members(study, cells, with_models),
         *project,
-        *_made(study, configfile, heads, project),
+        *_made(study, configfile, heads, project, keys is not None),
     ]
     members = {member.name: member for member in listed}
     digests = {name: member.digest for name, member in members.items()}
@@ -59,12 +71,15 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
     return len(every)
 
 
-def _made(study: Study, configfile: Path, heads: Mapping[str, CellMetadata], project: Sequence[Member]) -> list[Member]:
-    """What is made for the archive: page, README, provenance, environment."""
+def _made(
+    study: Study, configfile: Path, heads: Mapping[str, CellMetadata], project: Sequence[Member], is_part: bool
+) -> list[Member]:
+    """What is made for the archive: page, README, provenance, environment; `is_part`: it has no tables and no page."""
     inside = (member.name for member in project if member.source == configfile)
     name = next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
     title = study.title or study.name
-    text = shipped.template("api/archive/templates/README.md").substitute(
+    readme = "cells.md" if is_part else "README.md"
+    text = shipped.template(f"api/archive/templates/{readme}").substitute(
         title=title,
         cells=len(heads),
         fedgrid=", ".join(sorted({head.versions["fedgrid"] for head in heads.values()})),
@@ -72,7 +87,7 @@ def _made(study: Study, configfile: Path, heads: Mapping[str, CellMetadata], pro
         study=name or configfile.name,
     )
     return [
-        Member(layout.PAGE, "Page of the results", _page(study, title)),
+        Member(layout.PAGE, "Page of the results", _cells_page(title, len(heads)) if is_part else _page(study, title)),
         Member(layout.README, "What is in the archive", text.encode()),
         Member(layout.PROVENANCE, "Study, code and commit of each cell", as_bytes(provenance(study, name, heads))),
         Member(layout.ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
@@ -87,6 +102,12 @@ def _page(study: Study, title: str) -> bytes:
     link = html.escape(f"{RESULTS}/{page.relative_to(study.results).as_posix()}")
     redirect = shipped.template("api/archive/templates/index.html")
     return redirect.substitute(title=html.escape(title), page=link).encode()
+
+
+def _cells_page(title: str, cells: int) -> bytes:
+    """The page of an archive of some cells, which has no tables."""
+    page = shipped.template("api/archive/templates/cells.html")
+    return page.substitute(title=html.escape(title), cells=counted(cells, "cell")).encode()
 
 
 def _add(archive: zipfile.ZipFile, member: Member, digest: str | None) -> None:

@@ -1,0 +1,1 @@
+"""Cells of other people's archives and stores, put into one store with where they come from."""
