@@ -10,8 +10,9 @@ import pandas as pd
 from fedgrid.api.explanation import explain
 from fedgrid.api.planning import measure_speeds
 from fedgrid.api.results import StudyResults, results
-from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.api.training import TrainedCell, ensure_results, read_cell
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.costs.forecast import id_of, prospects
 from fedgrid.grid.plan.model import Cell
