@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedgrid import shipped
 from fedgrid.cli.parsing import Command, assignments, command, flag, option, path
-from fedgrid.cli.phrases import path_in_study
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import write_text
@@ -132,6 +131,8 @@ def _title(name: str) -> str:
 
 
 def _write(kind: str, arguments: argparse.Namespace) -> None:
+    from fedgrid.cli.phrases import path_in_study  # listing components needs no planning, which takes time to import
+
     name, new = arguments.name, NEW[kind]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
         form = "at most 100 lower-case letters, digits and '_', starting with a letter"
