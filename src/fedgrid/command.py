@@ -8,6 +8,9 @@ from pathlib import Path
 
 from fedgrid.errors import Damaged, UserError, complain, escape_unprintable
 
+DEFAULT = Path("config/study.yaml")
+"The study that commands are about where none is named."
+
 
 def exclude_working_folder() -> None:
     """Keeps the working folder off the import path of all processes that this one starts, as ``python -P`` does.

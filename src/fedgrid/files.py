@@ -2,6 +2,8 @@
 
 Every Parquet file carries JSON metadata and a seal: digests of the metadata and of each column's values. A file whose
 content has changed since it was written is `Damaged`, and never read silently.
+
+pyarrow is imported where Parquet is written or read: commands that need none of it start in half the time.
 """
 
 import contextlib
@@ -17,13 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import IO, TYPE_CHECKING, Any
 
 from fedgrid.errors import Damaged, UserError, reason
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
 MOST_BYTES = 64_000_000
@@ -32,8 +34,13 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 "Surrogates: what Python reads a byte as that is not UTF-8. They cannot be written as UTF-8."
 Digests = Mapping[str, str | list[str]]
 "Digests by column: one, or one for each part that was written."
-READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
-"Errors that reading a damaged file may raise; libraries also raise OSError for damage, without a number."
+
+
+def reading_errors() -> tuple[type[Exception], ...]:
+    """Errors that reading a damaged file may raise; libraries also raise OSError for damage, without a number."""
+    import pyarrow as pa
+
+    return (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
 
 
 def cache(name: str) -> Path:
@@ -116,15 +123,17 @@ def check_writable(folder: Path, what: str) -> None:
         raise UserError(f"{what}: cannot write in {folder} ({reason(error)})") from error
 
 
-def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
+def write_table(path: Path, table: "pa.Table", metadata: dict[str, Any]) -> None:
     """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON, and a seal of rows and metadata."""
     digests = {name: digest_of_values(table[name]) for name in table.column_names}
     with parquet_writer(path, table.schema.with_metadata(seal(_as_text(metadata), digests))) as writer:
         writer.write_table(table)
 
 
-def write_parts(path: Path, parts: pa.RecordBatchReader, metadata: dict[str, Any]) -> None:
+def write_parts(path: Path, parts: "pa.RecordBatchReader", metadata: dict[str, Any]) -> None:
     """Writes such a file with one part in memory at a time; each part is a row group with digests of its own."""
+    import pyarrow as pa
+
     text, digests = _as_text(metadata), {name: list[str]() for name in parts.schema.names}
     with parquet_writer(path, parts.schema.with_metadata({METADATA: text})) as writer:
         for part in parts:
@@ -135,8 +144,10 @@ def write_parts(path: Path, parts: pa.RecordBatchReader, metadata: dict[str, Any
 
 
 @contextmanager
-def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+def parquet_writer(path: Path, schema: "pa.Schema") -> Iterator["pq.ParquetWriter"]:
     """A writer of the rows of a Parquet file, which appears at the end; its metadata have to include a `seal`."""
+    import pyarrow.parquet as pq
+
     options = {"compression": "zstd", "write_page_checksum": True}
     with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         yield writer
@@ -151,11 +162,13 @@ def seal(text: str, columns: Digests | None = None) -> dict[bytes, str]:
     return {METADATA: text, SEAL: json.dumps({"metadata": _digest_of_text(text), "columns": columns})}
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
+def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple["pa.Table", dict[str, Any]]:
     """Rows (of all `columns`, or of those named) and metadata of a sealed Parquet file.
 
     Raises UserError if the file does not exist, and `Damaged` if its content has changed.
     """
+    import pyarrow.parquet as pq
+
     with reading(path):
         # not pq.read_table, which imports pandas: half a second
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -168,11 +181,13 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
         return table, metadata
 
 
-def read_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+def read_parts(path: Path, columns: Sequence[str]) -> Iterator["pa.Table"]:
     """Some columns of a sealed Parquet file, in parts of its rows: of one that `write_parts` wrote, those of then.
 
     Only one part is in memory at a time. Raises as `read_table` does, where a part has changed when its turn comes.
     """
+    import pyarrow.parquet as pq
+
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         digests = _opened(file.metadata.metadata)[1]
         in_groups = digests is not None and all(isinstance(digests[name], list) for name in columns)
@@ -190,6 +205,8 @@ def read_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a sealed Parquet file, without its rows; raises as `read_table` does."""
+    import pyarrow.parquet as pq
+
     with reading(path):
         return _opened(pq.read_metadata(path).metadata)[0]
 
@@ -202,7 +219,7 @@ def check_identity(path: Path, **expected: Any) -> None:
 
 
 def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Digests | None]:
-    """Metadata, and digests by column if there are any; raises one of `READING` where the metadata have changed."""
+    """Metadata, and digests by column if there are any; raises one of `reading_errors` where they have changed."""
     stored = footer or {}
     if METADATA not in stored or SEAL not in stored:
         raise ValueError("not a file written by fedgrid")
@@ -212,7 +229,7 @@ def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Diges
     return json.loads(text), sums["columns"]
 
 
-def _agrees(column: pa.ChunkedArray, digest: str | list[str], groups: Sequence[int]) -> bool:
+def _agrees(column: "pa.ChunkedArray", digest: str | list[str], groups: Sequence[int]) -> bool:
     """Whether the digest of a column, or of each group of rows, is the recorded one; `groups` are numbers of rows."""
     if isinstance(digest, str):
         return digest_of_values(column) == digest
@@ -220,7 +237,7 @@ def _agrees(column: pa.ChunkedArray, digest: str | list[str], groups: Sequence[i
     return [digest_of_values(column.slice(start, size)) for start, size in zip(starts, groups, strict=False)] == digest
 
 
-def digest_of_values(column: pa.ChunkedArray) -> str:
+def digest_of_values(column: "pa.ChunkedArray") -> str:
     """SHA-256 of the values of a column, whatever its chunks and encoding; −0 counts as 0."""
     total = hashlib.sha256(str(len(column)).encode())
     for block in _blocks(column):
@@ -228,7 +245,10 @@ def digest_of_values(column: pa.ChunkedArray) -> str:
     return total.hexdigest()
 
 
-def _blocks(column: pa.ChunkedArray) -> Iterator[Any]:
+def _blocks(column: "pa.ChunkedArray") -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -251,7 +271,7 @@ def _blocks(column: pa.ChunkedArray) -> Iterator[Any]:
         yield from _plain(column)
 
 
-def _plain(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
+def _plain(column: "pa.ChunkedArray") -> Iterator[bytes | memoryview]:
     """The bytes of values of a fixed width."""
     yield str(column.type).encode()
     width = column.type.bit_width // 8
@@ -260,7 +280,7 @@ def _plain(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
             yield memoryview(chunk.buffers()[1])[chunk.offset * width :][: len(chunk) * width]
 
 
-def _letters(chunk: pa.Array) -> Iterator[memoryview]:
+def _letters(chunk: "pa.Array") -> Iterator[memoryview]:
     """The bytes of all texts of a chunk, one after the other."""
     if len(chunk):
         ends = memoryview(chunk.buffers()[1]).cast("i")
@@ -336,7 +356,7 @@ def reading(path: Path) -> Iterator[None]:
         raise UserError(f"{path} does not exist") from error
     except MemoryError as error:
         raise UserError(f"{path} cannot be read (out of memory)") from error
-    except READING as error:
+    except reading_errors() as error:
         if path.is_dir():
             raise UserError(f"{path} is a folder, name a file in it") from error
         if isinstance(error, OSError) and error.errno:  # the file may be intact; the disk or its permissions are not

@@ -34,7 +34,7 @@ OWN = {"data": "; pictures of your own are {name: folder, path: FOLDER}"}
 
 def names(kind: str) -> list[str]:
     """Names of the components of one kind that are installed, without importing any (`kind` as in `KINDS`)."""
-    return sorted({*packaged(kind), *_announced(kind)})
+    return sorted({*packaged(kind), *_announced()[kind]})
 
 
 def packaged(kind: str) -> list[str]:
@@ -59,8 +59,8 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
         return file.stem, _module_name(kind, file), file
     if reference not in names(kind):
         raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}{OWN.get(kind, '')}")
-    if reference in _announced(kind):
-        module = _announced(kind)[reference]
+    if reference in _announced()[kind]:
+        module = _announced()[kind][reference]
         origin = _file_of(module)
         if origin is None:
             raise UserError(f"{KINDS[kind]} '{reference}': its module {module} is not installed")
@@ -200,5 +200,7 @@ def _helpers() -> dict[str, _FromSource]:
 
 
 @functools.cache  # it looks through every installed package
-def _announced(kind: str) -> dict[str, str]:
-    return {e.name: e.module for e in entry_points(group=f"fedgrid.{kind}")}
+def _announced() -> dict[str, dict[str, str]]:
+    """By kind, the modules of components that other packages announce, by name."""
+    announced = entry_points()
+    return {kind: {e.name: e.module for e in announced.select(group=f"fedgrid.{kind}")} for kind in KINDS}

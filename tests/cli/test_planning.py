@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from studies import FOUR_CELLS, study_of
 
-from fedgrid.api import planning
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
@@ -67,7 +66,7 @@ def asked(folder, monkeypatch):
         asked.extend(trials)
         return [Speed(10, 100) for _ in trials]
 
-    monkeypatch.setattr(planning, "measure_speeds", speeds)
+    monkeypatch.setattr("fedgrid.jobs.measurements.speeds", speeds)
     monkeypatch.setattr("fedgrid.jobs.machine.cores", lambda: CORES)
     (folder / "one.yaml").write_text(ONE)
     (folder / "two.yaml").write_text(TWO)
@@ -464,7 +463,7 @@ AT_MOST = "up to 0.21 MB (3 models a client; most methods keep fewer)"  # 4 cell
 @pytest.fixture
 def sized(monkeypatch):
     """A network of 1,000 numbers."""
-    monkeypatch.setattr(planning, "model_sizes", lambda trials: [1000] * len(trials))
+    monkeypatch.setattr("fedgrid.jobs.measurements.sizes", lambda trials: [1000] * len(trials))
 
 
 def of_models(output, file):

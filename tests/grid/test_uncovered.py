@@ -8,7 +8,8 @@ from studies import FOUR_CELLS, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.study.fingerprint import check_files, files, fingerprint, uncovered
-from fedgrid.grid.study.sources import WRITTEN_OUT, _module_file
+from fedgrid.grid.study.nodes import WRITTEN_OUT
+from fedgrid.grid.study.sources import _module_file
 from fedgrid.loading import load
 
 HEAD = "from fedgrid.methods.fedavg import FedAvg\n"

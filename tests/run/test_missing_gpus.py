@@ -70,7 +70,7 @@ def test_where_jobs_are_submitted_it_is_one_line():
 
 def test_a_plan_says_it_once(capsys, monkeypatch):
     Path("other.yaml").write_text(Path("study.yaml").read_text().replace("name: s", "name: other"))
-    monkeypatch.setattr("fedgrid.api.planning.measure_speeds", lambda trials: [Speed(1, 1) for _ in trials])
+    monkeypatch.setattr("fedgrid.jobs.measurements.speeds", lambda trials: [Speed(1, 1) for _ in trials])
     assert main(["plan", "--json", "--configfile", "study.yaml", "other.yaml"]) == 0
     answer = capsys.readouterr()
     assert answer.err == f"fedgrid: {LACKING}; these cells have to be computed elsewhere\n"

@@ -9,13 +9,13 @@ from pathlib import Path
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.costs.around import around
-from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
+from fedgrid.grid.costs.forecast import Id, Prospect, id_of, prospects
 from fedgrid.grid.costs.large_artifacts import FilesToCome, files_to_come
 from fedgrid.grid.costs.needs import Machine, Needs, needs_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.jobs import gpus, machine
+from fedgrid.jobs import gpus, machine, measurements
 
 
 @dataclass(frozen=True)
@@ -55,26 +55,12 @@ class Outlook:
 
     def files_to_come(self, kind: str) -> FilesToCome:
         """The artifacts of a kind, ``models`` or ``state``, that cells to come keep."""
-        return files_to_come(kind, self.studies, model_sizes)
+        return files_to_come(kind, self.studies, measurements.sizes)
 
 
 def unavailable(prospects: Iterable[Prospect]) -> Counter[str]:
     """Why data are unavailable, with the number of cells that need them."""
     return Counter(prospect.unavailable for prospect in prospects if prospect.unavailable)
-
-
-def measure_speeds(trials: list[Trial]) -> list[Speed]:
-    """What a core of this machine trains and evaluates in a second."""
-    from fedgrid.jobs import calibration  # it imports torch, which takes seconds
-
-    return calibration.speeds(trials)
-
-
-def model_sizes(trials: list[Trial]) -> list[int]:
-    """The numbers in a model."""
-    from fedgrid.jobs import calibration  # it imports torch, which takes seconds
-
-    return calibration.sizes(trials)
 
 
 def outlook(files: Sequence[Path], scale: str | None, only: str | None, cores: int | None) -> Outlook:
@@ -84,7 +70,7 @@ def outlook(files: Sequence[Path], scale: str | None, only: str | None, cores: i
     """
     began = time.perf_counter()
     studies = _studies(files, scale, only)
-    forecast = prospects(studies, measure_speeds, _on_gpu)
+    forecast = prospects(studies, measurements.speeds, _on_gpu)
     return Outlook(studies, forecast, _machine(cores, studies), time.perf_counter() - began)
 
 

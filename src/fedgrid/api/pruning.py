@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedgrid.api.study_file import DEFAULT, latest_plans, read_study
+from fedgrid.api.study_file import latest_plans, read_study
+from fedgrid.command import DEFAULT
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.earlier.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file

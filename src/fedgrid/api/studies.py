@@ -8,15 +8,16 @@ from pathlib import Path
 import pandas as pd
 
 from fedgrid.api.explanation import explain
-from fedgrid.api.planning import measure_speeds
 from fedgrid.api.results import StudyResults, results
-from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.api.training import TrainedCell, ensure_results, read_cell
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.costs.forecast import id_of, prospects
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
+from fedgrid.jobs import measurements
 from fedgrid.run import cell_states
 from fedgrid.run.launch import SNAKEMAKE, snakemake_arguments
 
@@ -54,10 +55,10 @@ class StudyFile:
 
         Columns: method, data, heterogeneity, seed, seconds (on one core), memory (peak, in MB), size (of the results,
         in bytes), measured, key. Where `measured` is true, the estimates come from similar finished cells, else from a
-        calibration that takes two seconds.
+        calibration that takes two seconds and is kept in the user's cache.
         """
         study = self.planned()
-        expected = prospects([study], measure_speeds)
+        expected = prospects([study], measurements.speeds)
         rows = [
             {**_names(cell), "seconds": prospect.seconds, "memory": prospect.memory, "size": prospect.size}
             | {"measured": prospect.measured, "key": cell.key}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, complain
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.planned_study import Study
@@ -14,7 +15,6 @@ from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
 from fedgrid.grid.study.sources import forget_files
 from fedgrid.grid.study.yaml_file import read
 
-DEFAULT = Path("config/study.yaml")
 STORE = Path("results/store")
 "Where plans are, if the default study does not say."
 _planning = threading.Lock()

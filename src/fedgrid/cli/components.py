@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedgrid import shipped
 from fedgrid.cli.parsing import Command, assignments, command, flag, option, path
-from fedgrid.cli.phrases import path_in_study
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import write_text
@@ -40,10 +39,10 @@ def _list(kind: str, arguments: argparse.Namespace) -> None:
     print("\n\n".join(_block(name, description(kind, name)) for name in listed))
 
 
-def _overview(methods: list[str]) -> Iterator[str]:
+def _overview(known: list[str]) -> Iterator[str]:
     """A line for each method, by families, and what stands in it."""
-    described = {name: description("methods", name) for name in methods}
-    width = max(map(len, methods))
+    described = {name: description("methods", name) for name in known}
+    width = max(map(len, known))
     for family in dict.fromkeys(group(method["facts"]["family"]) for method in described.values()):
         yield f"{family}:"
         for name, method in described.items():
@@ -62,7 +61,7 @@ round, with E local epochs. scored: the model that its paper's tables show. docs
 fedgrid methods NAME lists the settings of one."""
 
 
-LISTS = [
+methods, datasets, partitions, models = (
     Command(
         command,
         f"list {command} with their settings and sources",
@@ -71,7 +70,7 @@ LISTS = [
         partial(_list, kind),
     )
     for command, kind in LISTED.items()
-]
+)
 
 
 def _block(name: str, component: dict[str, Any]) -> str:
@@ -132,6 +131,8 @@ def _title(name: str) -> str:
 
 
 def _write(kind: str, arguments: argparse.Namespace) -> None:
+    from fedgrid.cli.phrases import path_in_study  # listing components needs no planning, which takes time to import
+
     name, new = arguments.name, NEW[kind]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
         form = "at most 100 lower-case letters, digits and '_', starting with a letter"
@@ -153,7 +154,7 @@ def _write(kind: str, arguments: argparse.Namespace) -> None:
     print(f"  {new.entry.format(name=name, file=named)}   # in {study}")
 
 
-NEW_FILES = [
+new_method, new_model, new_partition, new_data = (
     Command(
         new.command,
         f"write a commented one-file {KINDS[kind]} to start from",
@@ -165,7 +166,7 @@ NEW_FILES = [
         partial(_write, kind),
     )
     for kind, new in NEW.items()
-]
+)
 
 
 @command(

@@ -6,9 +6,10 @@ from collections import Counter
 from pathlib import Path
 from shlex import quote
 
-from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
 from fedgrid.cli.phrases import module_names
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, say, say_notice
 from fedgrid.files import check_writable
 from fedgrid.quantities import counted

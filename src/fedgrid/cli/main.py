@@ -5,42 +5,15 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterable, Sequence
 
 import fedgrid
-from fedgrid.cli import (
-    cells,
-    comparing,
-    components,
-    doctor,
-    exchange,
-    merging,
-    partitions,
-    planning,
-    progress,
-    project,
-    reference,
-    store,
-)
-from fedgrid.cli.parsing import Command, Parser
+from fedgrid.cli.commands import COMMANDS, GROUPS, Entry
+from fedgrid.cli.parsing import Parser
 from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain, escape_unprintable, nearest
 
-GROUPS = {
-    "run": (project.init, planning.plan, project.go, cells.run, comparing.compare),
-    "look": (
-        *(progress.status, progress.logs, progress.report, progress.explain, partitions.inspect, cells.predict),
-        *components.LISTS,
-    ),
-    "write": (*components.NEW_FILES, components.check),
-    "exchange": (
-        *(partitions.import_partition, partitions.export_partition),
-        *(exchange.export, exchange.bundle, exchange.open_, merging.merge_),
-    ),
-    "maintain": (doctor.doctor, doctor.about, store.verify, store.prune, reference.docs),
-}
-"Commands by need, in the order of the help and of docs/commands.md."
-COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
-NAME_WIDTH = max(len(command.name) for command in COMMANDS) + 2
+NAME_WIDTH = max(map(len, COMMANDS)) + 2
 EXAMPLES = """examples:
   fedgrid init mine                                a project: a study, profiles, a Snakefile
   fedgrid go                                       the whole default study, which is snakemake --cores all
@@ -54,8 +27,11 @@ EXAMPLES = """examples:
 """
 
 
-def parser() -> Parser:
-    """The parser of the command line; what it returns has the function to call as `call`."""
+def parser(understood: Iterable[str] = COMMANDS) -> Parser:
+    """The parser of the command line; what it returns has the function to call as `call`.
+
+    The help lists all commands; only those `understood` are imported and can be parsed.
+    """
     form = argparse.RawDescriptionHelpFormatter
     command_line = Parser(
         prog="fedgrid",
@@ -69,25 +45,30 @@ def parser() -> Parser:
     commands = command_line.add_subparsers(
         prog="fedgrid", metavar="COMMAND", help=argparse.SUPPRESS, required=True, parser_class=Parser
     )
-    for title, members in GROUPS.items():
-        command_line.add_argument_group(title, "\n".join(map(_line_of_help, members)))
-        for command in members:
-            command.add_to(commands)
+    for title, entries in GROUPS.items():
+        command_line.add_argument_group(title, "\n".join(map(_line_of_help, entries)))
+    for name in understood:
+        COMMANDS[name].command().add_to(commands)
     return command_line
 
 
-def _line_of_help(command: Command) -> str:
+def _line_of_help(command: Entry) -> str:
     """Name and text of a command, wrapped to the width of the terminal."""
     width = max(shutil.get_terminal_size().columns - 4, 40)  # argparse's indent and margin
     first, later = f"{command.name:{NAME_WIDTH}}", " " * NAME_WIDTH
     return textwrap.fill(command.text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def _check_command(argv: list[str]) -> None:
-    """Raises UserError for a command that there is not; argparse would list all there are."""
-    known = [command.name for command in COMMANDS]
-    if argv and not argv[0].startswith("-") and argv[0] not in known:
-        raise UserError(f"there is no command '{argv[0]}'; {nearest(argv[0], known)} (fedgrid --help lists all)")
+def _named_commands(argv: Sequence[str]) -> list[str]:
+    """The command that arguments begin with, or nothing where there are only options.
+
+    Raises UserError for a command that there is not; argparse would list all there are.
+    """
+    named = [word for word in argv if not word.startswith("-")][:1]
+    for name in named:
+        if name not in COMMANDS:
+            raise UserError(f"there is no command '{name}'; {nearest(name, COMMANDS)} (fedgrid --help lists all)")
+    return named
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,8 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     escape_unprintable()
     exclude_working_folder()
     try:
-        _check_command(sys.argv[1:] if argv is None else argv)
-        arguments = parser().parse_args(argv)
+        argv = sys.argv[1:] if argv is None else argv
+        arguments = parser(_named_commands(argv)).parse_args(argv)
         return int(arguments.call(arguments) or 0)
     except KeyboardInterrupt:
         return 130

@@ -26,7 +26,7 @@ LONGEST_TEXT = 300
     flag("--dry-run", "print what would be done, and write nothing"),
 )
 def merge_(arguments: argparse.Namespace) -> int:
-    """Put cells of other people's archives and stores into a store; exit code 1 where conflicts are left to resolve.
+    """Put cells of other people's archives and stores into a store; exit code 1 while conflicts are left.
 
     fedgrid merge anna.zip ben.zip
     fedgrid merge /mnt/ben/results --dry-run

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError
 from fedgrid.files import check_utf8, path_of
-from fedgrid.grid.plan.planned_study import Study
+
+if TYPE_CHECKING:
+    from fedgrid.grid.plan.planned_study import Study
 
 Call = Callable[[argparse.Namespace], int | None]
 "What a command does with its arguments; it returns the exit code, where that may be another than 0."
@@ -115,8 +117,10 @@ STORE = (
 "Where the results and the data of a single cell or partition are."
 
 
-def study_of(arguments: argparse.Namespace) -> Study:
+def study_of(arguments: argparse.Namespace) -> "Study":
     """The study that a command's options name."""
+    from fedgrid.api.study_file import read_study  # planning takes time to import
+
     return read_study(file_of(arguments), arguments.scale, arguments.only)
 
 

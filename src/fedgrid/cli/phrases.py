@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fedgrid.api.study_file import DEFAULT
+from fedgrid.command import DEFAULT
 from fedgrid.grid.earlier.other_code import edited_modules, waiting_under_other_code
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.ledger import ENGINE

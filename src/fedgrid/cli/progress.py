@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedgrid.api.explanation import explain as explained
 from fedgrid.api.finding import file_of_key, looked_through, matching_cells, the_cell
 from fedgrid.api.study_file import studies_here
 from fedgrid.cli.parsing import CHOICE, FILE, STUDY, command, file_of, flag, option, path, study_of
@@ -182,6 +181,8 @@ def explain(arguments: argparse.Namespace) -> None:
     fedgrid explain 3fa1b2c4 --code
     fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
     """
+    from fedgrid.api.explanation import explain as explained  # status needs none of it
+
     if not arguments.selection:
         raise UserError(f"name what to explain, by words of its table, the number or a key: {', '.join(EXAMPLES)}")
     studies = studies_here(arguments.configfile, arguments.scale, arguments.only)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid import shipped
-from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.cli.parsing import CHOICE, command, flag, option, path
+from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
 from fedgrid.grid.study.yaml_file import read

@@ -11,7 +11,7 @@ from fedgrid.api.archive.seals import check_seal
 from fedgrid.api.merging.differences import CellContent, read_content
 from fedgrid.api.merging.sources import CELL, ORIGINAL, PARTITION, Source
 from fedgrid.errors import Damaged, UserError
-from fedgrid.files import READING, read_json, read_metadata, read_table
+from fedgrid.files import read_json, read_metadata, read_table, reading_errors
 from fedgrid.grid.plan.cell_origin import Merge, origin_file, read_origin
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.settings import ARTIFACTS, ROWS
@@ -127,7 +127,7 @@ class Inputs:
             try:
                 identity, settings = (about["digest"], about["data_checksum"]), _canonical(about["spec"])
                 intact = identity[0] == digest_of(table)
-            except (*READING, IndexError):
+            except (*reading_errors(), IndexError):
                 intact = False
             if not intact:
                 raise UserError(f"'{name}' is not the partition that it says it is")

@@ -26,8 +26,8 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.grid.study.fingerprint import files
+from fedgrid.grid.study.nodes import ADVICE
 from fedgrid.grid.study.patches import Shared, import_shared, refuse_changes
-from fedgrid.grid.study.sources import ADVICE
 from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")

@@ -7,7 +7,8 @@ from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.errors import UserError
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.ledger import identity_of
-from fedgrid.grid.study.sources import ADVICE, WRITTEN_OUT, Sources, is_installed, is_ours
+from fedgrid.grid.study.nodes import ADVICE, WRITTEN_OUT
+from fedgrid.grid.study.sources import Sources, is_installed, is_ours
 
 
 def fingerprint(module: str, file: Path | None = None) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from fedgrid.grid.study.sources import assigned_names, is_ours
+from fedgrid.grid.study.nodes import assigned_names
+from fedgrid.grid.study.sources import is_ours
 from fedgrid.loading import KINDS
 
 ENGINES_OWN = {
