@@ -256,7 +256,11 @@ DATA = {
     "another shape": (Wide(**SMALL), data.test_images, r"are \(28, 29, 1\), not \(28, 30, 1\) as declared"),
     "a class without images": (Unknown(**SMALL), data.test_labels, "no training image is of the class another"),
     "no source": (Unknown(**SMALL), data.test_it_says_what_it_is, "states no source"),
-    "pixels of another type": (Floating(**SMALL), data.test_images, "pixels of the train part are float32; give uint8"),
+    "pixels of another type": (
+        Floating(**SMALL),
+        data.test_images,
+        "samples of the train part are float32; give uint8",
+    ),
     "another scale": (Floating(**SMALL), data.test_constants, "is the largest pixel value, but there are pixels of 2"),
 }
 

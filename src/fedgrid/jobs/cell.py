@@ -42,10 +42,9 @@ from fedgrid.jobs.other_rounds import attempts_before, continued, is_finished, o
 from fedgrid.jobs.reporting import Report
 from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals
 from fedgrid.jobs.status import Status, noted
-from fedgrid.loading import locate
+from fedgrid.loading import load, locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
 from fedgrid.models.base import Network
-from fedgrid.models.common.partly_trained import digests
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -120,7 +119,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
     """What a reader of a cell's models must know of their method, input and output."""
     images = read_metadata(cell.partition.data.files["train"])
     outcome, network = computed.outcome, computed.simulation.model
-    frozen = digests(network.modules.values())
+    frozen = _frozen(cell, network)
     return {
         "fedgrid": fedgrid.__version__,
         "reference": cell.row.component.reference,
@@ -135,6 +134,15 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
         **({"frozen": frozen} if frozen else {}),
         "dtype": cell.spec["training"]["dtype"],
     }
+
+
+def _frozen(cell: Cell, network: Network) -> list[str]:
+    """Digests of what is constant in a network that starts from given weights; of others nothing is."""
+    if not load("models", cell.model.reference).pretrained:
+        return []
+    from fedgrid.models.common.partly_trained import digests  # no module of a cell that its key does not cover
+
+    return digests(network.modules.values())
 
 
 def _about_texts(facts: Mapping[str, Any], network: Network) -> dict[str, Any] | None:

@@ -202,7 +202,9 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     files = {file for file in Path(analysis.__file__).parent.rglob("*.py") if file.name not in of_studies}
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
-    of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "manifest_model", "searches")}
+    of_manifests = {
+        f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "cell_origin", "manifest_model", "searches")
+    }
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
     names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "quantities", "settings")
     files_alone = {f"fedgrid.{name}" for name in names}
