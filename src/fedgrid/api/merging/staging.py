@@ -127,7 +127,9 @@ class Inputs:
             try:
                 identity, settings = (about["digest"], about["data_checksum"]), _canonical(about["spec"])
                 intact = identity[0] == digest_of(table)
-            except (*reading_errors(), IndexError):
+            except IndexError:
+                intact = False
+            except reading_errors():
                 intact = False
             if not intact:
                 raise UserError(f"'{name}' is not the partition that it says it is")
