@@ -43,7 +43,7 @@ def partition_record_set(name: str, file: str, metadata: Metadata) -> dict[str, 
 def setting(metadata: Metadata) -> str:
     """The partition's setting with its seed, in words."""
     seed = metadata["spec"].get("seed")
-    return metadata["words"] + ("" if seed is None else f", seed {seed}")
+    return f"{metadata['words']}" + ("" if seed is None else f", seed {seed}")
 
 
 def origin(metadata: Metadata) -> str:
