@@ -88,7 +88,7 @@ def _follow(arguments: argparse.Namespace) -> None:
     option("--out FILE", "default: the study's name with .zip", type=path),
     flag("--without-models", "leave out models and states of clients"),
     option("--cells FILE", "only the cells that a list of fedgrid plan --missing names, for fedgrid merge", type=path),
-    option("--license TEXT", "the license of the archive, for its description", type=utf8),
+    option("--license TEXT", "the license of the archive, for its description", type=utf8, default=""),
     *CHOICE,
 )
 def bundle(arguments: argparse.Namespace) -> None:
@@ -100,7 +100,7 @@ def bundle(arguments: argparse.Namespace) -> None:
     fedgrid bundle --cells todo-1.txt
     """
     from fedgrid.api.archive.contents import client_data_in_artifacts, finished_cells
-    from fedgrid.api.archive.writing import NO_LICENSE, write_archive
+    from fedgrid.api.archive.writing import write_archive
     from fedgrid.api.cell_lists import listed_cells
 
     study = read_study(arguments.study, arguments.scale, arguments.only)
@@ -110,8 +110,7 @@ def bundle(arguments: argparse.Namespace) -> None:
     if not arguments.without_models:
         for contents, number in client_data_in_artifacts(finished_cells(study, keys)).items():
             say_notice(f"the archive has {counted(number, 'file')} of {contents}; --without-models leaves them out")
-    license_text = arguments.license or NO_LICENSE
-    number = write_archive(study, arguments.study, out, not arguments.without_models, license_text, keys)
+    number = write_archive(study, arguments.study, out, not arguments.without_models, arguments.license, keys)
     print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
 
 

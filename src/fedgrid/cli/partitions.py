@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.cli.cells import data_setting
-from fedgrid.cli.parsing import STORE, assignments, command, flag, option, path
+from fedgrid.cli.parsing import STORE, assignments, command, flag, option, path, utf8
 from fedgrid.cli.phrases import path_in_study
 from fedgrid.components import describe
 from fedgrid.errors import UserError
@@ -49,16 +49,21 @@ def inspect(arguments: argparse.Namespace) -> None:
         print("\n".join(lines))
 
 
-@command(PARTITION, option("folder FOLDER", "made where it does not exist", type=path))
+@command(
+    PARTITION,
+    option("folder FOLDER", "made where it does not exist", type=path),
+    option("--license TEXT", "the license of the folder's partitions, for croissant.json", type=utf8, default=""),
+)
 def export_partition(arguments: argparse.Namespace) -> None:
-    """Copy a partition with its statistics and checksums into a folder, for others to reuse.
+    """Copy a partition with its statistics, checksums and Croissant description into a folder, for others to reuse.
 
     fedgrid export-partition partition.parquet published
+    fedgrid export-partition partition.parquet published --license CC-BY-4.0
     """
-    from fedgrid.partition.common.publish import publish
+    from fedgrid.api import published_partitions
 
     refuse_foreign(arguments.partition)
-    print(publish(arguments.partition, arguments.folder))
+    print(published_partitions.export_partition(arguments.partition, arguments.folder, arguments.license))
 
 
 def _matching(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,11 @@ PROVENANCE = "provenance.json"
 ENVIRONMENT = "environment.json"
 "Versions and hardware."
 TOP = (PAGE, README, METADATA, CHECKSUMS, PROVENANCE, ENVIRONMENT)
+"What every archive has."
+CROISSANT, CHECKLIST, APPENDIX = "croissant.json", "reproducibility-checklist.md", "artifact-appendix.md"
+"A description as a data set, and two forms that venues ask for."
+FORMS = (CROISSANT, CHECKLIST, APPENDIX)
+"What the archive of a whole study has too; archives of fedgrid 1.0 lack them."
 RESULTS, PROJECT, OUTSIDE = "results", "project", "outside"
 "Folders: results with the store; files of the study, as they lie in its working folder; those that lie elsewhere."
 STEERING = ("profiles", "results", "snakefile", "workflow")

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import packages_distributions
 
-from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULT_KINDS, RESULTS, STEERING, STORED, TOP
+from fedgrid.api.archive.layout import FORMS, OUTSIDE, PROJECT, RESULT_KINDS, RESULTS, STEERING, STORED, TOP
 from fedgrid.errors import UserError
 
 LONGEST_NAME, LONGEST_PART = 1000, 255
@@ -72,7 +72,7 @@ def _is_known(parts: Sequence[str]) -> bool:
         return in_place and below[-1].endswith(RESULT_KINDS)
     if top == PROJECT:
         return bool(below) and below[0].casefold() not in STEERING
-    return bool(below) if top == OUTSIDE else not below and top in TOP
+    return bool(below) if top == OUTSIDE else not below and top in (*TOP, *FORMS)
 
 
 def check_different(names: Sequence[str]) -> None:

@@ -3,13 +3,16 @@
 import html
 import stat
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedgrid import shipped
 from fedgrid.api.archive import contents, crate, layout
+from fedgrid.api.archive.croissant import Archived, croissant
+from fedgrid.api.archive.forms import filled_forms
 from fedgrid.api.archive.layout import CHECKSUMS, PROJECT, RESULTS, Member, copy
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
+from fedgrid.api.archive.study_facts import FinishedStudy, study_facts
 from fedgrid.api.libraries import import_optional
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
@@ -30,7 +33,7 @@ def write_archive(
     configfile: Path,
     out: Path,
     with_models: bool,
-    license: str = NO_LICENSE,
+    license: str = "",
     keys: Collection[str] | None = None,
 ) -> int:
     """Writes the archive of a study, or of its cells with these `keys` alone; returns the number of its files.
@@ -46,19 +49,24 @@ def write_archive(
     cells = contents.finished_cells(study, keys)
     heads = {key: read_results(cell.file)[1] for key, cell in cells.items()}
     project = list(contents.project_members(configfile, study))
-    listed = [
+    results = [
         *(contents.result_members(study) if keys is None else ()),
         *contents.stored_members(study, cells, with_models),
-        *project,
-        *_made(study, configfile, heads, project, keys is not None),
     ]
+    listed = [*results, *project, *_made(study, configfile, heads, project, keys is not None)]
     members = {member.name: member for member in listed}
     digests = {name: member.digest for name, member in members.items()}
+    if keys is None:
+        size = sum(member.size for member in [*results, *project])
+        finished = FinishedStudy(study, _study_file(configfile, project) or configfile.name, cells, heads, size)
+        forms = _forms(finished, members, digests, license)
+        members |= {form.name: form for form in forms}
+        digests |= {form.name: form.digest for form in forms}
     about = {
         "name": study.title or study.name,
         "description": f"Results of a study of personalised federated learning: {len(cells)} cells",
         "datePublished": max((head.finished[:10] for head in heads.values()), default="") or UNDATED,
-        "license": license,
+        "license": license or NO_LICENSE,
     }
     versions = environment(heads.values())["archived_with"]
     description = Member(layout.METADATA, "Description", crate.description(about, members.values(), digests, versions))
@@ -75,8 +83,7 @@ def _made(
     study: Study, configfile: Path, heads: Mapping[str, CellMetadata], project: Sequence[Member], is_part: bool
 ) -> list[Member]:
     """What is made for the archive: page, README, provenance, environment; `is_part`: it has no tables and no page."""
-    inside = (member.name for member in project if member.source == configfile)
-    name = next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
+    name = _study_file(configfile, project)
     title = study.title or study.name
     readme = "cells.md" if is_part else "README.md"
     text = shipped.template(f"api/archive/templates/{readme}").substitute(
@@ -91,6 +98,25 @@ def _made(
         Member(layout.README, "What is in the archive", text.encode()),
         Member(layout.PROVENANCE, "Study, code and commit of each cell", as_bytes(provenance(study, name, heads))),
         Member(layout.ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
+    ]
+
+
+def _study_file(configfile: Path, project: Iterable[Member]) -> str:
+    """The study's file from the folder of its project; empty where it lies outside of it."""
+    inside = (member.name for member in project if member.source == configfile)
+    return next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
+
+
+def _forms(
+    finished: FinishedStudy, members: Mapping[str, Member], digests: Mapping[str, str], license: str
+) -> list[Member]:
+    """What venues and catalogs of data sets ask for."""
+    archived = Archived(finished.study, finished.cells, finished.heads, members, digests, license)
+    filled = filled_forms(study_facts(finished))
+    return [
+        Member(layout.CROISSANT, "Numbers and partitions as a data set, in Croissant", croissant(archived)),
+        Member(layout.CHECKLIST, "Reproducibility checklist", filled[layout.CHECKLIST].encode()),
+        Member(layout.APPENDIX, "Artifact appendix", filled[layout.APPENDIX].encode()),
     ]
 
 

@@ -1,0 +1,1 @@
+"""Descriptions of data sets in Croissant (https://docs.mlcommons.org/croissant), as JSON-LD."""
