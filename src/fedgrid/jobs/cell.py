@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fedgrid
 from fedgrid.command import plan_parser
@@ -44,7 +44,7 @@ from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals
 from fedgrid.jobs.status import Status, noted
 from fedgrid.loading import load, locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
-from fedgrid.models.base import Network
+from fedgrid.models.base import Model, Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -138,7 +138,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
 
 def _frozen(cell: Cell, network: Network) -> list[str]:
     """Digests of what is constant in a network that starts from given weights; of others nothing is."""
-    if not load("models", cell.model.reference).pretrained:
+    if not cast(type[Model], load("models", cell.model.reference)).pretrained:
         return []
     from fedgrid.models.common.partly_trained import digests  # no module of a cell that its key does not cover
 
