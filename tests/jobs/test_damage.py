@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(store, numbers, capsys, monkey
     cell = store.study.cells[0]
     cell.file.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("fedgrid.files.pq.ParquetFile", refused)
+        patch.setattr("pyarrow.parquet.ParquetFile", refused)
         assert cell_job.main([str(store.plan), cell.key]) == 2
     assert "cannot be read (Permission denied)" in capsys.readouterr().err
     assert all(file.is_file() for file in cell.needs)

@@ -74,7 +74,7 @@ GROUPS = {
         Entry(
             "export-partition",
             "partitions",
-            "copy a partition with its statistics and checksums into a folder, for others to reuse",
+            "copy a partition, its statistics, checksums and Croissant description into a folder, for others to reuse",
         ),
         Entry("export", "exchange", "curves for TensorBoard, MLflow or Weights & Biases, tables for a spreadsheet"),
         Entry(

@@ -55,7 +55,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     option("--license TEXT", "the license of the folder's partitions, for croissant.json", type=utf8, default=""),
 )
 def export_partition(arguments: argparse.Namespace) -> None:
-    """Copy a partition with its statistics, checksums and Croissant description into a folder, for others to reuse.
+    """Copy a partition, its statistics, checksums and Croissant description into a folder, for others to reuse.
 
     fedgrid export-partition partition.parquet published
     fedgrid export-partition partition.parquet published --license CC-BY-4.0
