@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import fedgrid
 from fedgrid.command import plan_parser
@@ -42,9 +42,9 @@ from fedgrid.jobs.other_rounds import attempts_before, continued, is_finished, o
 from fedgrid.jobs.reporting import Report
 from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals
 from fedgrid.jobs.status import Status, noted
-from fedgrid.loading import load, locate
+from fedgrid.loading import locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
-from fedgrid.models.base import Model, Network
+from fedgrid.models.base import Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -68,8 +68,7 @@ def train(
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
         device = devices.name_of(devices.chosen(settings.device))
-        pretrained = description("models", cell.model.reference)["facts"].get("pretrained")
-        machine = this_machine(settings.threads, settings.executor, device, ["timm"] if pretrained else [])
+        machine = this_machine(settings.threads, settings.executor, device, ["timm"] if _is_pretrained(cell) else [])
         attempts = Attempts(saving.file, machine)
         # a model of the user's own is named by its file
         spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
@@ -136,9 +135,14 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
     }
 
 
+def _is_pretrained(cell: Cell) -> bool:
+    """Whether the model of a cell is a network of timm that starts from given weights."""
+    return bool(description("models", cell.model.reference)["facts"].get("pretrained"))
+
+
 def _frozen(cell: Cell, network: Network) -> list[str]:
     """Digests of what is constant in a network that starts from given weights; of others nothing is."""
-    if not cast(type[Model], load("models", cell.model.reference)).pretrained:
+    if not _is_pretrained(cell):
         return []
     from fedgrid.models.common.partly_trained import digests  # no module of a cell that its key does not cover
 
