@@ -21,7 +21,8 @@ OTHER := $(VENV)-snakemake-$(VERSION)
 .PHONY: run papers check test tests test-all test-snakemake lint numerics docs bench bench-gpu picture clean
 
 run: $(VENV)/.run
-	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
+	$(BIN)/fedgrid go $(CONFIG) $(if $(filter all,$(CORES)),,--cores $(CORES))
+	@echo "Next: source $(VENV)/bin/activate, edit $(CONFIG), fedgrid plan, fedgrid go. docs/first-study.md says more."
 
 # one after the other, for they share a store; one that fails does not keep the others from being made
 papers: $(VENV)/.papers
@@ -88,6 +89,7 @@ clean:
 
 # torch first and by its exact version: a range would be answered with several gigabytes of CUDA packages
 $(VENV)/.run: pyproject.toml $(CONSTRAINTS)
+	@echo "installing into $(VENV), which takes some minutes"
 	python3 -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
 	$(PIP) --editable '.[download]'

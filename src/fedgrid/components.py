@@ -25,6 +25,19 @@ from fedgrid.errors import UserError, nearest
 
 KINDS = {"int", "float", "str", "bool", "None", "list", "mapping"}
 "Types of settings; a list is one of choices, a mapping one of the settings of another component."
+ELSEWHERE: Mapping[str, str] = {
+    "alpha": "beta",  # of a Dirichlet distribution
+    "communication_rounds": "rounds",
+    "epochs": "local_epochs",
+    "fraction_fit": "participation",
+    "global_rounds": "rounds",
+    "join_ratio": "participation",
+    "lamda": "lam",
+    "learning_rate": "lr",
+    "local_learning_rate": "lr",
+    "num_clients": "clients",
+}
+"What papers and other tools call a setting, and what it is called here."
 LARGEST = 2**31 - 1
 "Whole numbers are not larger than this: files and libraries keep many of them in 32 bits."
 
@@ -205,7 +218,9 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
 
 def _unknown(name: str, parameters: Mapping[str, Any], path: tuple[str, ...], where: str = "") -> SettingError:
     renamed = {p["was"]: p["name"] for p in parameters.values() if "was" in p}
-    problem = f"unknown setting '{name}'; {nearest(name, parameters, renamed)}"
+    here = ELSEWHERE.get(name)
+    hint = f"it is called '{here}' here" if here in parameters else nearest(name, parameters, renamed)
+    problem = f"unknown setting '{name}'; {hint}"
     return SettingError((*path, str(name)), problem, unknown=True, where=where)
 
 

@@ -118,7 +118,8 @@ def nearest(word: object, known: Iterable[str], renamed: Mapping[str, str] | Non
     names = sorted(known)
     if not names:
         return "there are none"
-    close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
+    swapped = [name for name in names if sorted(name) == sorted(str(word))]
+    close = swapped or difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""

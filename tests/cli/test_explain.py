@@ -141,6 +141,11 @@ def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
     assert complains in complaint("explain", *words, *STUDY)
 
 
+def test_of_several_entries_one_cell_each_is_named(cell, complaint):
+    text = complaint("explain", "digits", *STUDY)
+    assert text.count("(local, digits") == text.count("(fedprox, digits") == 1
+
+
 def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, output):
     actual = values(output("explain", "fedprox", "s0", *STUDY))
     assert actual["file"] == str(cell.file) and "log" not in actual

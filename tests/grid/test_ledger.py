@@ -142,10 +142,13 @@ def test_what_is_edited_is_named_as_far_down_as_it_can_be_told(package):
     sources, entries = Sources.of(), [ENGINE, "fedgrid.methods.fedprox", "fedgrid.methods.fedproto"]
     assert edited(entries, sources) == set()
     replace(package / OPTIMIZERS, "0.9, 0.999, 1e-8", "0.9, 0.999, 1e-7")
+    forget_files()
     assert edited(entries, sources) == {ENGINE}
     replace(package / "methods" / "fedavg.py", "from ", "USED = 1\nfrom ")
+    forget_files()
     assert edited(entries, sources) == {ENGINE, "fedgrid.methods.fedavg"}
     (package / "tree.py").write_text((package / "tree.py").read_text("utf-8") + "\nUSED = 1\n", encoding="utf-8")
+    forget_files()
     assert edited(entries, sources) == {"fedgrid.tree", "fedgrid.methods.fedavg"}
 
 

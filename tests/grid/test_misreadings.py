@@ -139,3 +139,40 @@ def test_a_text_that_lacks_its_quotes(value):
 def test_every_study_of_the_package_is_read(request):
     files = list((request.config.rootpath / "config").rglob("*.yaml"))
     assert len(files) > 5 and all(read(file)["name"] for file in files)
+
+
+@pytest.mark.parametrize("written, meant", [("0,05", "0.05"), ("0,5", "0.5"), ("1,25, rounds: 2", "1.25")])
+def test_a_decimal_comma_is_no_second_entry(written, meant):
+    with pytest.raises(UserError) as error:
+        read(study(f"name: s\ntraining: {{lr: {written}}}\n"))
+    expected = f"YAML reads {written.partition(', ')[0]} as two entries; write {meant}"
+    assert str(error.value) == f"study.yaml:2: training.lr: {expected}"
+    assert read(study("training: {lr: 0, 5: 1}\n"))["training"] == {"lr": 0, 5: 1}
+
+
+@pytest.mark.parametrize(
+    "text, line, problem",
+    [
+        ("methods:\n  local:\n fedavg:\n", 3, "the line is indented less or more than those above that it belongs to"),
+        ("methods:\n  local:\n  fedavg\n  fedper:\n", 4, "no ':' after a key, in this line or the one above"),
+        ("methods:\n\tlocal:\n", 2, "a tab, where YAML has spaces"),
+    ],
+)
+def test_what_is_no_yaml_is_said_in_plain_words(text, line, problem):
+    with pytest.raises(UserError) as error:
+        read(study(text))
+    assert str(error.value) == f"study.yaml:{line}: not YAML ({problem})"
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (("fedavg", "fedvag"), "unknown method 'fedvag'; did you mean 'fedavg'?"),
+        (("rounds", "global_rounds"), "unknown setting 'global_rounds'; it is called 'rounds' here"),
+        (("beta", "alpha"), "unknown setting 'alpha'; it is called 'beta' here"),
+    ],
+)
+def test_names_of_other_tools_and_swapped_letters_are_known(change, words):
+    with pytest.raises(UserError) as error:
+        planned_study(read(study(FOUR_CELLS.replace(*change, 1))))
+    assert str(error.value).endswith(words)

@@ -119,7 +119,9 @@ def _unknown(study: Study, selection: Sequence[str]) -> list[str]:
 
 def _several(study_name: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> UserError:
     text = " ".join(selection)
-    examples = "; ".join(f"{cell.key[:8]} ({cell.description})" for cell in cells[:LISTED])
+    entries = {cell.table_position[:3]: cell for cell in reversed(cells)}  # seeds of one entry say less than its others
+    named = [*reversed(entries.values())] if len(entries) > 1 else cells
+    examples = "; ".join(f"{cell.key[:8]} ({cell.description})" for cell in named[:LISTED])
     return UserError(f"{command}: {len(cells)} cells of {study_name} fit '{text}': say more, such as {examples}")
 
 

@@ -39,10 +39,13 @@ def status(arguments: argparse.Namespace) -> None:
     fedgrid status config/mnist.yaml --watch
     """
     study = study_of(arguments)
-    manifests = manifest.files(study)
+    planned, manifests = study, dict[str, Path]()
     while True:
         study = apply_choices(study)  # searches may have chosen since
         states_by_key = cell_states.read(study)
+        for experiment in planned.experiments:  # what a manifest says is long; before there are results nobody asks
+            if planned.name_of(experiment) not in manifests and manifest.has_results(experiment.folder):
+                manifests[planned.name_of(experiment)] = manifest.file(planned, experiment)
         remarks = {name: _remark_on_tables(file) for name, file in manifests.items()}
         text = "\n".join(_lines(study, states_by_key, remarks))
         print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)
@@ -64,12 +67,12 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def _lines(study: Study, states_by_key: dict[str, State], remarks: dict[str, str]) -> list[str]:
-    """The lines of one look; `remarks` are those on tables, by the name of an experiment among the results."""
+    """The lines of one look; `remarks` are those on tables that were made, by the names of experiments in results."""
     counts = _counts(states_by_key.values())
     if study.has_experiments:
         lines = [*_experiments(study, states_by_key, remarks), counts]
     else:
-        lines = [*_grid(study, states_by_key), counts + remarks[study.name_of(study.experiments[0])]]
+        lines = [*_grid(study, states_by_key), counts + remarks.get(study.name_of(study.experiments[0]), "")]
     lines += [*search_lines([study]), *_times(study, states_by_key)]
     running = [cell for key, cell in study.by_key.items() if states_by_key[key].name == "running"]
     lines += [f"▶ {cell.description}: {states_by_key[cell.key].remark}" for cell in running]
@@ -94,7 +97,8 @@ def _experiments(study: Study, states_by_key: dict[str, State], remarks: dict[st
     width = max(len(experiment.id) for experiment in study.experiments)
     for experiment in study.experiments:
         cells = [states_by_key[key] for key in dict.fromkeys(cell.key for cell in experiment.every_cell)]
-        yield f"{experiment.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(experiment)]}"
+        remark = remarks.get(study.name_of(experiment), "")
+        yield f"{experiment.id:{width}}  {_counts(cells) if cells else 'no cells'}{remark}"
 
 
 def _grid(study: Study, states_by_key: dict[str, State]) -> Iterator[str]:

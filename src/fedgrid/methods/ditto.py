@@ -17,7 +17,7 @@ class Ditto(FedAvg):
     family = "personal model beside the global one"
     cite = "li2021ditto"
     score = "trained"
-    work = "2E"
+    work = "E + personal_epochs"
     identities = [Identity("local", {"lam": 0.0}), Identity("fedavg", models="global")]
 
     lam: float = hp(1.0, low=0)

@@ -22,7 +22,7 @@ from fedgrid.methods.fedper import FedPer
 class FedRep(FedPer):
     source = "Collins et al., ICML 2021"
     cite = "collins2021fedrep"
-    work = "2E"
+    work = "head_epochs + body_epochs"
     identities = []
 
     head_epochs: int | None = hp(None, low=0)

@@ -11,7 +11,7 @@ from fedgrid.engine.local.executor import TrainingStats
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.solvers import Descent
 from fedgrid.engine.rounds import federate
-from fedgrid.grid.costs.formulas import formula_value
+from fedgrid.grid.costs.formulas import formula_value, with_settings
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import STATED, check, expect, final_progress
 from fedgrid.suite.method import four_rounds, undisturbed
@@ -76,9 +76,10 @@ def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(cls, "round", counted_round)
     monkeypatch.setattr("fedgrid.engine.rounds.evaluate", lambda *a: None)
     final_progress(federate(cls(), simulation))
-    numbers = defaults(cls) | {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
+    formula = with_settings(cls.work, {field.name: field.default for field in fields(cls)})
+    numbers = {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
     for client, index in enumerate(simulation.data.train):
-        actual, stated = passes.images.get(client, 0) / len(index), formula_value(cls.work, numbers)
+        actual, stated = passes.images.get(client, 0) / len(index), formula_value(formula, numbers)
         statement = f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs"
         counted = f"{actual:.3g}{proposed(actual, WORK, numbers)}; fed.train and torch.func.grad in a step are counted"
         expect(abs(actual - stated) <= 1 / len(index), f"{statement}, but client {client} made {counted}")

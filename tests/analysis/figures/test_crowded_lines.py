@@ -176,3 +176,15 @@ def test_panels_fill_their_grid():
     assert {(ax.get_subplotspec().rowspan.start, ax.get_subplotspec().colspan.start) for ax in panels.values()} == {
         (row, column) for row in (0, 1) for column in (0, 1)
     }
+
+
+def test_more_lines_than_eight_in_colour_have_no_bands(make_study):
+    study = make_study(seeds=[0, 1])
+    for i, label in enumerate(ELEVEN[:9]):
+        for seed in (0, 1):
+            study.cell(label, "dir", seed, {t: [0.1 * t + 0.01 * i + 0.02 * seed] * 2 for t in range(4)})
+    figure, _, caption = curves(study.load(), "digits")
+    assert not figure.axes[0].collections and "bands" not in caption
+    study.cells = [cell for cell in study.cells if cell["label"] != "m0"]
+    figure, _, caption = curves(study.load(), "digits")
+    assert len(figure.axes[0].collections) == 8 and "bands: from the lowest to the highest seed" in caption

@@ -116,7 +116,7 @@ def test_provenance(toy, inputs):
     (toy.folder / "mine.yaml").write_text("name: toy # <mine>\n")
     page = page_of(toy, inputs | {"configfile": str(toy.folder / "mine.yaml")})
     for text in (
-        "Commit 0123abcd, with uncommitted changes.",
+        "Commit 0123abcd, with uncommitted changes to the code.",
         "<pre>name: toy # &lt;mine&gt;\n</pre>",
         '<th scope="row">FedAvg (own file)</th><td>own file <code>mine/fedavg.py</code></td>',
         "<code>00112233aabbccdd</code>",
@@ -203,7 +203,7 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
     of_manifests = {
-        f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "cell_origin", "manifest_model", "searches")
+        f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "cell_origin", "commit", "manifest_model", "searches")
     }
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
     names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "quantities", "settings")

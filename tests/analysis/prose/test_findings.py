@@ -162,3 +162,11 @@ def test_a_row_far_behind_is_tested():
     against = {"difference": -0.3, "images": -30.0, "common": 5, "low": -0.31, "high": -0.29, "p_value": 0.001}
     assert evidence(against).endswith("5 seeds, p = 0.001)")
     assert evidence(against | {"images": 0.5}).endswith("no test: 0.5 more test images right per seed)")
+
+
+def test_the_best_of_several_values_was_chosen_by_what_is_scored(make_study):
+    scores = {"ditto, lam = 1": FIVE, "ditto, lam = 2": LOWER, "local": [0.6] * 5}
+    warning = " It is the best of 2 rows of ditto on the images scored; `search` chooses on others. local has"
+    assert warning in sentences(make_study(seeds=list(range(5))).in_column(scores))
+    one = {"ditto, lam = 1": LOWER, "ditto, lam = 2": [0.5] * 5, "local": FIVE, "ditto without": [0.4] * 5}
+    assert "best of" not in sentences(make_study(seeds=list(range(5))).in_column(one))

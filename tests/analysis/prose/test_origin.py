@@ -1,5 +1,6 @@
 """Where results come from, and how they are made again elsewhere."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,12 +29,12 @@ def made(commit, name="toy", scale="full", file=None, commits=()):
 
 def test_a_clean_commit_needs_nothing_else():
     results = made(COMMIT)
-    assert origin.commit(results) == "Commit 0123abcd, with no uncommitted changes."
+    assert origin.commit(results) == "Commit 0123abcd, with no uncommitted changes to the code."
     assert origin.steps(results, "config/study.yaml") == [
         "git checkout 0123abcd",
         "snakemake --cores all --configfile config/study.yaml",
     ]
-    assert origin.reservations(results, "config/study.yaml") == []
+    assert origin.reservations(results, "a.yaml") == []
 
 
 def test_cells_of_several_commits():
@@ -48,8 +49,22 @@ def test_cells_of_several_commits():
 def test_uncommitted_changes_are_reported():
     results = made(replace(COMMIT, clean=False))
     assert "with uncommitted changes" in origin.commit(results)
-    (sentence,) = origin.reservations(results, "config/study.yaml")
-    assert sentence.startswith("The tree had uncommitted changes, so this commit alone may give other numbers")
+    (sentence,) = origin.reservations(results, "a.yaml")
+    assert sentence.startswith("The code had uncommitted changes, so this commit alone may give other numbers")
+
+
+def test_a_study_that_is_not_the_commits_own_has_to_be_saved(working_folder):
+    (working_folder / "a.yaml").write_text("name: toy\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], ["add", "a.yaml"], ["commit", "-qm", "A study"]):
+        subprocess.run([*git, *command], check=True)
+    revision = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    results = made(Commit(revision, clean=True))
+    assert origin.reservations(results, "a.yaml") == []
+    (working_folder / "a.yaml").write_text("name: other\n")
+    assert origin.reservations(results, "a.yaml") == [
+        "The study is not the one of this commit: save its text as a.yaml."
+    ]
 
 
 def test_code_outside_a_clone_has_no_commit():

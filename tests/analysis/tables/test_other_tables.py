@@ -10,7 +10,7 @@ from fedgrid.analysis.pages.table_set import shown_tables, write_tables
 from fedgrid.analysis.tables.bytes import parameter_counts
 from fedgrid.analysis.tables.common.grid import Entry, Grid, html, latex, markdown
 from fedgrid.errors import UserError
-from fedgrid.grid.costs.formulas import formula_value
+from fedgrid.grid.costs.formulas import formula_value, passes, with_settings
 from fedgrid.grid.plan.cell_metadata import Sizes
 
 phases = partial(make_table, "phases")
@@ -179,3 +179,12 @@ def test_figures_are_no_tables_and_unknown_kinds_are_refused(make_study):
 def test_markdown_escapes_names_and_values():
     grid = Grid("A table.", "Row", [[("Value", 1)]], [("a|b", [Entry("x|y_z", bold=True)])])
     assert r"| a\|b | **x\|y\_z** |" in markdown(grid)
+
+
+def test_passes_of_a_round_are_those_of_the_rows_own_settings():
+    settings = {"head_epochs": 5, "body_epochs": None, "local_part": "head"}
+    assert with_settings("head_epochs + body_epochs", settings) == "5 + E"
+    assert passes("head_epochs + body_epochs", settings, epochs=2, batch=0.1) == 7
+    assert with_settings("rand_percent / 100 + E", {"rand_percent": 80}) == "80 / 100 + E"
+    assert with_settings("local_steps batches", {"local_steps": 50}) == "50 batches"
+    assert with_settings("local_steps batches", {"local_steps": None}) == "E"

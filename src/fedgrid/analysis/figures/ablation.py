@@ -57,8 +57,13 @@ def draw_figure(results: Results, options: Options, method: str, data: str) -> D
     ax.set_ylabel("Mean test accuracy (%)" + (f"\naxis starts at {floor:g} %" if floor else ""))
     ax.grid(axis="x", visible=False)
     figure.legend(loc="outside upper center", ncols=min(len(variants), 4))
-    title = f"Variants of {methods[variants[0]].name or method} on {results.title(data)}"
+    title = f"Variants of {name_of(results, method)} on {results.title(data)}"
     return figure, title, caption(results, method, data, floor, table.reset_index())
+
+
+def name_of(results: Results, method: str) -> str:
+    """The method's own title, whatever its rows are called."""
+    return next(row.name or method for row in results.study.methods.values() if row.method == method)
 
 
 def axis_floor(entries: pd.DataFrame) -> float:
@@ -96,7 +101,7 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
     spread = f"; whiskers: ± sample standard deviation over seeds ({captions.varied(results)})"
     several = len(results.study.seeds) > 1
     sentences = [
-        f"{captions.lead(results)}: variants of {method} on {results.title(data)}.",
+        f"{captions.lead(results)}: variants of {name_of(results, method)} on {results.title(data)}.",
         "Bars: mean test accuracy over clients, each weighted equally, over "
         f"{captions.seeds(results)}{spread if several else ''}.",
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",

@@ -103,7 +103,7 @@ def draw_lines(
         f"{captions.lead(results)}: {measure.text} over clients, each weighted equally, against {measure.against} on "
         f"{results.title(data)}{how}.",
         *figure_captions.sampled(results, data),
-        figure_captions.lines(results, scored & drawn if measure.needs else scored),
+        figure_captions.lines(results, scored & drawn if measure.needs else scored, stands_out.has_bands(drawn)),
         *stands_out.sentences(names),
         *limits.sentences(table, panel_limits, names),
         *([f"Not drawn, for lack of {measure.needs}: {listing(lacking)}."] if lacking else []),

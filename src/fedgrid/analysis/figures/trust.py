@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from fedgrid.analysis.figures.common.lines import number_rounds, panelled
+from fedgrid.analysis.figures.common.lines import NOTHING, number_rounds, panelled
 from fedgrid.analysis.figures.common.style import Drawn, Undrawn
 from fedgrid.analysis.figures.curves import ROUNDS, entries_of
 from fedgrid.analysis.kinds import FigureOptions
@@ -47,11 +47,11 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
 def caption(results: Results, data: str, labels: list[str]) -> str:
     """What the lines are."""
     entries = entries_of(results, data)
+    bands = f"; bands: the middle {MIDDLE[1] - MIDDLE[0]:.0%} of them" if NOTHING.has_bands(labels) else ""
     sentences = [
         f"{captions.lead(results)}: the trust τ = exp(−γ·L_Reg) of FedCoSR's Eq. 7 on {results.title(data)}. A client "
         "starts a round from τ of its own extractor and 1 − τ of the global one, so at τ = 1 blending has stopped.",
-        f"Lines: mean over the clients that take part in a round, over {captions.seeds(results)}; bands: the middle "
-        f"{MIDDLE[1] - MIDDLE[0]:.0%} of them.",
+        f"Lines: mean over the clients that take part in a round, over {captions.seeds(results)}{bands}.",
         *figure_captions.missing_cells(results, entries[entries["label"].isin(labels)]),
     ]
     return " ".join(sentences)

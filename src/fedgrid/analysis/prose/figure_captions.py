@@ -34,10 +34,10 @@ def sampled(results: Results, data: str) -> list[str]:
     return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]
 
 
-def lines(results: Results, drawn: Collection[str]) -> str:
-    """What lines and bands are, where the rows `drawn` have one."""
+def lines(results: Results, drawn: Collection[str], has_bands: bool) -> str:
+    """What lines and bands are, where the rows `drawn` have a line."""
     many = len(results.study.seeds) > 1
-    bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
+    bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many and has_bands else ""
     thick = [results.names[label] for label in claimed(results) if label in drawn]
     named = f"; thick: {listing(thick)}" if thick else ""
     return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{named}."

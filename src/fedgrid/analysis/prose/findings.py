@@ -38,7 +38,8 @@ def finding(results: Results, entries: pd.DataFrame) -> str:
     elif leaders > 1:
         sentence = f"{listing(names[:leaders])} share the first place with {scores[0]} %."
     else:
-        sentence = f"{names[0]} leads with {scores[0]} %, {lead_text(results, ranked)}."
+        chosen = chosen_by_score(results, ranked["label"].iloc[0])
+        sentence = " ".join([f"{names[0]} leads with {scores[0]} %, {lead_text(results, ranked)}.", *chosen])
     named = max(leaders, 2)
     return " ".join([sentence, *baselines(results, ranked[named:]), *uncompared(results, entries)])
 
@@ -58,6 +59,15 @@ def lead_text(results: Results, ranked: pd.DataFrame) -> str:
     other = weakest["label"] != second["label"] and second["p_value"] <= LEVEL
     also = f"; not significant over {results.names[weakest['label']]}: {margin(weakest)} {evidence(weakest)}"
     return f"but not significantly: {over} {evidence(second)}{also if other else ''}"
+
+
+def chosen_by_score(results: Results, leader: str) -> list[str]:
+    """A warning where the first row is one of several values of a setting: its value was chosen by what is scored."""
+    row, _, setting = results.names[leader].partition(", ")
+    values = [name for name in results.names.values() if name.partition(", ")[0] == row]
+    if not setting or len(values) < 2:
+        return []
+    return [f"It is the best of {len(values)} rows of {row} on the images scored; `search` chooses on others."]
 
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:

@@ -10,6 +10,7 @@ from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import by_environment
 from fedgrid.analysis.scores.results import Results
+from fedgrid.grid.plan.commit import text_at
 from fedgrid.grid.study.model import FULL
 from fedgrid.quantities import counted
 
@@ -62,7 +63,8 @@ def commits(results: Results) -> list[tuple[str, bool]]:
 
 def commit(results: Results) -> str:
     """The commits of the code that made the cells, as far as git knows them."""
-    names = [f"{name}, with {'no ' if clean else ''}uncommitted changes" for name, clean in commits(results)]
+    changes = {True: "no uncommitted changes", False: "uncommitted changes"}
+    names = [f"{name}, with {changes[clean]} to the code" for name, clean in commits(results)]
     if not names:
         return "The commit is unknown: the code was not in a clone of the repository."
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
@@ -97,16 +99,18 @@ def command(configfile: str, scale: str, only: str) -> str:
 def reservations(results: Results, configfile: str) -> list[str]:
     """What the commands of `steps` need that a clone does not have."""
     own_files = {row.title: row.file for row in results.study.methods.values() if row.file}
-    sentences = []
+    sentences, text = [], study_text(configfile)
     if not all(clean for _, clean in commits(results)):
         sentences.append(
-            "The tree had uncommitted changes, so this commit alone may give other numbers. Compare the "
+            "The code had uncommitted changes, so this commit alone may give other numbers. Compare the "
             "digests of the methods' code."
         )
     if not commits(results):
         sentences.append("Install the version of fedgrid given above; its commit is unknown.")
     if is_elsewhere(configfile):
         sentences.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
+    elif text and any(text_at(name, Path(configfile)) != text for name, _ in commits(results)[:1]):
+        sentences.append(f"The study is not the one of this commit: save its text as {portable(configfile)}.")
     if own_files:
         sentences.append(f"You also need {listing(f'{file} ({title})' for title, file in own_files.items())}.")
     return sentences

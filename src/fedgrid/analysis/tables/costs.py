@@ -9,6 +9,7 @@ from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
+from fedgrid.grid.costs.formulas import with_settings
 
 GROUP = ["label", "data"]
 SPENT = [
@@ -36,14 +37,16 @@ def make_table(results: Results, options: Options) -> Table:
     Columns: `cells` (count), `seconds` (median wall-clock of a cell), its parts `seconds_train`, `seconds_server` and
     `seconds_evaluate` (medians), `peak_memory_mib` and `peak_device_memory_mib` (medians; the latter is an
     accelerator's own memory), `kib_up` and `kib_down` (mean over clients and the recorded rounds after round 0), `work`
-    (forward-backward passes over a client's images in a round, a formula). NaN where no cell came to its end.
+    (forward-backward passes over a client's images in a round, a formula of E local epochs). NaN where no cell came to
+    its end.
     """
     cells = pd.DataFrame(map(cell_costs, results.completed), columns=[*GROUP, *SPENT]).groupby(GROUP)
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
     table = cells.median().join(mean_traffic(results)).reindex(index)
     table.insert(0, "cells", cells.size().reindex(index, fill_value=0))
     table = table.reset_index()
-    table["work"] = [results.study.methods[label].work for label in table["label"]]
+    rows = [results.study.methods[label] for label in table["label"]]
+    table["work"] = [with_settings(row.work, row.settings) for row in rows]
     return table, grid_by_data(results, table, SHOWN, "work", WORK, captions.costs_table(results))
 
 

@@ -14,6 +14,8 @@ from fedgrid.settings import Training
 
 TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<symbol>\|[^|]+\||[^\W\d]\w*)|(?P<sign>[-+*/·()]))\s*")
 
+NAME = re.compile(r"(?P<name>[^\W\d]\w*)(?P<unit>\s+batches)?")
+
 
 def formula_value(formula: str, numbers: Mapping[str, float]) -> float:
     """The value of a formula with these `numbers` for its symbols; UserError where it cannot be read."""
@@ -36,11 +38,25 @@ def formula_value(formula: str, numbers: Mapping[str, float]) -> float:
 
 def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:
     """Passes over its images that a participant makes in a round; `batch` is what a batch is of one."""
-    numbers = {name: value for name, value in settings.items() if isinstance(value, int | float)}
     try:
-        return formula_value(work, numbers | {"E": epochs, "batches": batch})
-    except UserError:  # a file of the user's, or a setting that is none, which means as much as the study says
+        return formula_value(with_settings(work, settings), {"E": epochs, "batches": batch})
+    except UserError:  # a file of the user's
         return epochs
+
+
+def with_settings(work: str, settings: Mapping[str, object]) -> str:
+    """The formula of `passes` with values in place of the names of settings: ``head_epochs + E`` may be ``5 + E``.
+
+    A setting that is none is as much as the study says, E, whether it counts epochs or batches.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name, unit = match["name"], match["unit"] or ""
+        if name not in settings or not isinstance(settings[name], int | float | None):
+            return match[0]
+        return "E" if settings[name] is None else f"{settings[name]:g}{unit}"
+
+    return NAME.sub(value, work)
 
 
 def images_in_a_round(

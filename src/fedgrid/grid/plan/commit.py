@@ -19,6 +19,11 @@ def commit() -> Commit | None:
     return Commit(revision.strip(), changed == "") if revision else None
 
 
+def text_at(revision: str, file: Path) -> str | None:
+    """The text of a file as a commit has it; None where the file lies in no clone of that repository, or not there."""
+    return _git(file.parent, "show", f"{revision}:./{file.name}")
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     """The output of a git command; None where it fails or git is missing."""
     return output_of(["git", "-C", str(folder), *arguments], PATIENCE)

@@ -55,6 +55,11 @@ def files(study: Study) -> dict[str, Path]:
     return {study.name_of(experiment): file(study, experiment) for experiment in study.experiments}
 
 
+def has_results(folder: Path) -> bool:
+    """Whether the folder of an experiment has results, of whichever manifest."""
+    return (folder / "results.parquet").is_file()
+
+
 def tables_state(path: Path) -> str:
     """Whether the results, tables and page in the folder of a manifest are those that it asks for.
 
@@ -62,7 +67,7 @@ def tables_state(path: Path) -> str:
     page, which is made last, is there too; else `OUT_OF_DATE`. Raises `Damaged` where results.parquet is.
     """
     results = path.with_name("results.parquet")
-    if not results.is_file():
+    if not has_results(path.parent):
         return NOT_MADE
     complete = path.is_file() and path.with_name("report.html").is_file()
     return CURRENT if complete and read_metadata(results).get("manifest") == path.name else OUT_OF_DATE

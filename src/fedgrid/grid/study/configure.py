@@ -35,7 +35,8 @@ def _wrong_setting(changes: Section, error: SettingError) -> StudyError:
     if not error.unknown:
         return StudyError(origin, error.problem)
     key = origin.key.rpartition(".")[0]
-    laid = f" (laid over {entry.label})" if key != entry.key and entry.position else ""
+    elsewhere = key != entry.key and not key.startswith(f"{entry.key}.")
+    laid = f" (laid over {entry.label})" if elsewhere and entry.position else ""
     return StudyError(Origin(origin.file, origin.line, key), f"{error.problem}{laid}")
 
 

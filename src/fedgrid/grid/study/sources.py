@@ -77,18 +77,16 @@ class Sources:
 
     def below(self, package: str) -> list[str]:
         """The names of all modules of a package of fedgrid, its own included."""
-        folder = Path(self.ours, *package.split("."))
-        files = (file.relative_to(self.ours).with_suffix("") for file in sorted(folder.rglob("*.py")))
-        return [".".join(file.parts).removesuffix(".__init__") for file in files]
+        return sorted(name for name in _own_files(self.ours) if f"{name}.".startswith(f"{package}."))
 
     def node(self, name: str) -> Node:
         file = self.file(name)
         assert file is not None  # `closure` names what has one
-        return _read(file, os.stat(file).st_mtime_ns, name)
+        return _own(file, name) if is_ours(name) else _read(file, os.stat(file).st_mtime_ns, name)
 
     def file(self, name: str) -> Path | None:
         if is_ours(name):
-            return _module_file(self.ours, name)
+            return _own_files(self.ours).get(name)
         outside = self.root and name and (not self.package or f"{name}.".startswith(f"{self.package}."))
         return _module_file(self.root, name) if outside else None
 
@@ -112,8 +110,15 @@ def _having_files(sources: Sources, imported: frozenset[str]) -> tuple[str, ...]
 
 
 @functools.cache
+def _own_files(root: str) -> Mapping[str, Path]:
+    """The files of all modules of fedgrid by their names, from one walk: to ask for thousands one by one is slow."""
+    files = (file.relative_to(root) for file in Path(root, PACKAGE).rglob("*.py"))
+    return {".".join(file.with_suffix("").parts).removesuffix(".__init__"): Path(root, file) for file in files}
+
+
+@functools.cache
 def _module_file(root: str, name: str) -> Path | None:
-    """The file of a module below `root`; a text, for it is asked for a hundred thousand times, and a path is slow."""
+    """The file of a module below `root`; a text, for it is asked for often, and a path is slow."""
     path = Path(root, *name.split("."))
     return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
@@ -137,8 +142,14 @@ def is_installed(name: str) -> bool:
 
 def forget_files() -> None:
     """Looks again, from now on, which modules have files: a session may have added or removed some."""
-    for known in (_having_files, _module_file, is_installed):
+    for known in (_having_files, _own, _own_files, _module_file, is_installed):
         known.cache_clear()
+
+
+@functools.cache
+def _own(file: Path, name: str) -> Node:
+    """A module of fedgrid, whose file is looked at once, until `forget_files`."""
+    return _read(file, os.stat(file).st_mtime_ns, name)
 
 
 @functools.cache

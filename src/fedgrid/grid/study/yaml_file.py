@@ -1,7 +1,7 @@
 """The YAML of a study, read with care: a duplicate key, aliases without end, and a file too large are mistakes."""
 
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import yaml
 
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_regular
-from fedgrid.grid.study.misreadings import misreading
+from fedgrid.grid.study.misreadings import decimal_comma, misreading
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 MOST_VALUES = 100_000
@@ -18,6 +18,12 @@ MOST_BYTES = 4_000_000
 "Size of a study's file."
 MOST_LEVELS = 100
 "Mappings and lists that may stand in one another."
+PLAIN = {
+    "'\\t'": "a tab, where YAML has spaces",
+    "expected <block end>": "the line is indented less or more than those above that it belongs to",
+    "could not find expected ':'": "no ':' after a key, in this line or the one above",
+}
+"What a problem is in plain words, by what the parser says of it."
 _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 "The one of libyaml is ten times as fast; a few installations of PyYAML lack it."
 
@@ -31,6 +37,9 @@ class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two clas
 
     def _section(self, composed: yaml.MappingNode, origin: Origin) -> Section:
         self.flatten_mapping(composed)  # merge keys (``<<``)
+        for (key, value), following in pairwise(composed.value):
+            if problem := decimal_comma(value, *following):
+                raise StudyError(origin.child(key.value, _line(key)), problem)
         values, origins = {}, {}
         for key_node, value_node in composed.value:
             key = self.value(key_node, origin.child(key_node.value, _line(key_node)))
@@ -153,8 +162,7 @@ def _parse(text: str, source: Origin) -> tuple[Any, Origin]:
         mark = getattr(error, "problem_mark", None)
         origin = _origin_at_line(source, mark.line + 1 if mark else 0)
         problem = str(getattr(error, "problem", error))
-        if "'\\t'" in problem:
-            problem = "a tab, where YAML has spaces"
+        problem = next((plain for jargon, plain in PLAIN.items() if jargon in problem), problem)
         raise StudyError(origin, problem if isinstance(error, _Twice) else f"not YAML ({problem})") from error
 
 

@@ -1,6 +1,6 @@
 """Which lines a figure is about: those of the rows that the paper claims to lead, and of their strongest rival."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from fedgrid.analysis.scores.summary import cell_scores
 
 THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3, "linestyle": "-"}
 """Of most lines, and of those that are claimed to lead."""
+MOST_BANDS = 8
+"""Lines in colour of one figure that have bands: those of more would cover each other."""
 FAINT = {"lw": 1.1, "zorder": 1.5}
 """Of lines in grey."""
 
@@ -32,6 +34,10 @@ class Emphasis:
     def lines(self) -> list[str]:
         """The lines that stand out."""
         return [*self.thick, *filter(None, [self.rival])]
+
+    def has_bands(self, drawn: Iterable[str]) -> bool:
+        """Whether the lines that are in colour have bands, of different lines `drawn`."""
+        return len({*(self.lines if self.muted else drawn)}) <= MOST_BANDS
 
     def sentences(self, names: Mapping[str, str]) -> list[str]:
         """What is in colour, where the rest is grey."""

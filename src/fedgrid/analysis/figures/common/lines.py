@@ -68,7 +68,7 @@ def panelled(
         for label, style in emphasis.styles(names).items()
     }
     for ax, (panel, title) in zip(axes, titles.items(), strict=False):
-        draw_panel(ax, table[table["panel"] == panel], styles)
+        draw_panel(ax, table[table["panel"] == panel], styles, emphasis.has_bands(drawn))
         if panel in limits:
             ax.set_ylim(limits[panel])
             note_below(ax, below[panel], names)
@@ -119,13 +119,13 @@ def measures(names: int, across: int, down: int, narrow: bool, beside: float) ->
     return ((width + beside) * across + LEGEND[0] * columns, height * down), columns
 
 
-def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw the lines of one panel, each in its style; grey ones without bands."""
+def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, Any]], bands: bool) -> None:
+    """Draw the lines of one panel, each in its style, with or without `bands`; grey ones have none."""
     for label, style in styles.items():
         line = table[table["label"] == label]
         if line.empty:
             continue
-        if style["color"] != MUTED:
+        if bands and style["color"] != MUTED:
             ax.fill_between(line["x"], line["low"], line["high"], color=style["color"], alpha=0.13, lw=0)
         ax.plot(line["x"], line["mean"], **style)
     ax.margins(x=0.01)
