@@ -68,6 +68,16 @@ def test_a_cell_that_ends_is_a_line_with_its_score_and_the_time_left(study, told
     assert line.startswith("✓ 3/4") and line.endswith(" left")
 
 
+def test_a_cell_whose_settings_were_chosen_takes_the_place_of_the_one_that_waited(told, monkeypatch):
+    chosen = prepared(study_of(training={"rounds": 3}))
+    monkeypatch.setattr(run_log.current, "study", chosen)
+    for number, cell in enumerate(chosen.cells[:2], 1):
+        told(**job(number, cell))
+        trained(cell, chosen)
+        line = told(event=LogEvent.JOB_FINISHED, job_id=number)[-1]
+        assert line.startswith(f"✓ {number}/4  ")
+
+
 def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
     cell = study.cells[1]
     told(**job(1, cell))

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import fedgrid
 from fedgrid.analysis.pages.report import headline_context
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.prose.searches import chosen_settings
@@ -43,7 +44,12 @@ def study_facts(finished: FinishedStudy) -> dict[str, Any]:
     study, heads = finished.study, [*finished.heads.values()]
     results = [load(experiment.folder / "results.parquet") for experiment in study.experiments]
     seconds = [head.costs.seconds.total for head in heads]
+    experiments = [_experiment(study, *pair) for pair in zip(study.experiments, results, strict=True)]
+    protocols: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for experiment in experiments:
+        protocols[tuple(experiment["protocol"])].append(experiment["title"])
     return {
+        "writer": fedgrid.__version__,
         "title": study.title or study.name,
         "file": finished.file,
         "scale": study.scale,
@@ -63,9 +69,8 @@ def study_facts(finished: FinishedStudy) -> dict[str, Any]:
         "partitions": [*_partitions(finished)],
         "seeds": sorted({cell.seed for cell in study.cells}),
         "runs": sorted({len(experiment.about.seeds) for experiment in study.experiments if experiment.cells}),
-        "experiments": [
-            _experiment(study, experiment, each) for experiment, each in zip(study.experiments, results, strict=True)
-        ],
+        "experiments": experiments,
+        "protocols": [(titles, sentences) for sentences, titles in protocols.items()],
         "assumed": [*_assumed(study)],
     }
 

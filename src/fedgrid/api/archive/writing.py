@@ -18,6 +18,7 @@ from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.cell_metadata import CellMetadata, read_results
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.model import FULL
 from fedgrid.quantities import counted
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -91,7 +92,7 @@ def _made(
         cells=len(heads),
         fedgrid=", ".join(sorted({head.versions["fedgrid"] for head in heads.values()})),
         data=", ".join(sorted({planned.title for planned in study.datasets.values()})),
-        study=name or configfile.name,
+        study=f"{name or configfile.name}{f' --scale {study.scale}' if study.scale != FULL else ''}",
     )
     return [
         Member(layout.PAGE, "Page of the results", _cells_page(title, len(heads)) if is_part else _page(study, title)),
