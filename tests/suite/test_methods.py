@@ -41,7 +41,29 @@ def edge(file):
 
 
 FLAWED = {
-    "no model at all": ([("def global_model", "def model")], edge, "neither global_model nor received gives a model"),
+    "no model at all": ([("def global_model", "def model")], edge, "neither `global_model` nor `received` returns one"),
+    "no model to learn by heart": ([("def global_model", "def model")], method.test_it_learns, "no client is scored"),
+    "no model to predict with": (
+        [("def global_model", "def model")],
+        lambda file: method_executors.test_clients_one_by_one_or_together(file, 0.5, method_executors.Stacked()),
+        "no client is scored",
+    ),
+    "rows of clients on the server": (
+        [
+            (
+                'State(server={"theta": fed.initial()})',
+                'State({"theta": fed.initial(), "own": fed.replicate(fed.initial())})',
+            ),
+            ('server={"theta": average}', 'server={"theta": average, "own": local.theta}'),
+        ],
+        method.test_a_round_returns_a_state_of_the_same_form,
+        r"s.server.own.extractor.1.weight has 5 rows after `setup` and 2 after a round; .* kept by clients={…}",
+    ),
+    "a number that is no setting": (
+        [("    strength: float = hp(0.01, low=0)\n", "    strength = 0.01\n")],
+        method_source.test_its_numbers_are_settings,
+        r"mine.py: no study can set strength; write strength: float = hp\(0.01\)",
+    ),
     "a state that grows": (
         [('server={"theta": average}', 'server={"theta": average, "more": average}')],
         method.test_a_round_returns_a_state_of_the_same_form,

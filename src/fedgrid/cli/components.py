@@ -222,4 +222,5 @@ def _conclusion(reference: str, kind: str, outcome: "Reporter") -> str:
     if outcome.left:
         return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
     trial = NEW[kind].trial.format(file=quote(reference))
-    return f"{counts}; this {KINDS[kind]} passes the suite; train it: fedgrid run {trial}"
+    compared = f", or compare it: fedgrid compare {quote(reference)}" if kind == "methods" else ""
+    return f"{counts}; this {KINDS[kind]} passes the suite; train it: fedgrid run {trial}{compared}"

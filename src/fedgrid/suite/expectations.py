@@ -29,6 +29,8 @@ PARTITION = "python -c 'from fedgrid.partition.base import SampledPartition; hel
 DATA = "python -c 'from fedgrid.data.base import DataSet; help(DataSet)'"
 "Where the checks send their readers: sections of the page on methods, and docstrings of base classes."
 
+NOT_SCORED = "no client is scored, for no model is used: neither `global_model` nor `received` returns one"
+
 
 class Unmet(AssertionError):
     """An expectation that a component does not meet; the message is one sentence: what was expected, what happened."""

@@ -18,7 +18,7 @@ from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import CLIENTS, check, expect, expect_same, final_progress
+from fedgrid.suite.expectations import CLIENTS, NOT_SCORED, Unmet, check, expect, expect_same, final_progress
 from fedgrid.suite.method import check_equal
 from fedgrid.tree import Tree, row
 
@@ -55,7 +55,8 @@ def predictions(method_name: str, simulation: Simulation, state: State) -> list[
     at = LossContext(simulation.model, state.server, Tree(), None)
     with torch.no_grad():
         models = method.used(fed, state)
-        assert models is not None  # or nothing would have been scored
+        if models is None:
+            raise Unmet(NOT_SCORED)
         batches = [simulation.data.batch(index).x for index in simulation.data.test]
         return [method.predict(row(models, i), x, at).argmax(dim=1).tolist() for i, x in enumerate(batches)]
 

@@ -56,6 +56,16 @@ def test_it_says_what_it_is(method_name: str) -> None:
     expect(documented, f'{file}: the file has to begin with a docstring, """Title: the idea. Authors, Venue Year."""')
 
 
+@check("its numbers are settings", START)
+def test_its_numbers_are_settings(method_name: str) -> None:
+    """A number without a type is the class's own, which no study, no key and no page knows."""
+    cls = simulations.method_class(method_name)
+    numbers = [name for name, value in vars(cls).items() if name.islower() and type(value) in (int, float)]
+    bare = [name for name in numbers if not name.startswith("_") and name not in inspect.get_annotations(cls)]
+    written = "; ".join(f"{name}: {type(vars(cls)[name]).__name__} = hp({vars(cls)[name]!r})" for name in bare)
+    expect(not bare, f"{file_of(method_name)}: no study can set {', '.join(bare)}; write {written}")
+
+
 @check("nothing in it belongs to the engine", START)
 def test_it_leaves_to_the_engine_what_is_the_engines(method_name: str) -> None:
     """No loop over batches, no optimiser step, no device, no random generator, no file."""

@@ -188,3 +188,13 @@ def test_more_lines_than_eight_in_colour_have_no_bands(make_study):
     study.cells = [cell for cell in study.cells if cell["label"] != "m0"]
     figure, _, caption = curves(study.load(), "digits")
     assert len(figure.axes[0].collections) == 8 and "bands: from the lowest to the highest seed" in caption
+
+
+def test_a_row_of_ones_own_is_thick_on_top_and_named_at_its_end(crowded):
+    crowded.study["methods"]["m3"] |= {"file": "mine.py"}
+    figure, _, caption = curves(crowded.load(), "digits")
+    widths = [line.get_linewidth() for line in figure.axes[0].lines]
+    assert widths.count(max(widths)) == 1 and widths.index(max(widths)) == 3 and not has_muted(figure)
+    assert figure.axes[0].lines[3].get_zorder() == max(line.get_zorder() for line in figure.axes[0].lines)
+    assert "m3 (own file)" in [text.get_text().replace("\n", " ") for text in figure.axes[0].texts]
+    assert "; thick: m3 (own file)." in caption

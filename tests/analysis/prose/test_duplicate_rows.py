@@ -71,3 +71,11 @@ def test_an_equal_score_after_different_rounds_is_no_setting_without_effect(stud
 def test_means_alone_do_not_make_rows_equal(study):
     study.in_column({"local": SAME[::-1]})
     assert sentences(study) == []
+
+
+def test_rows_that_differ_at_another_point_of_a_round(study):
+    for seed, value in enumerate(SAME):
+        adapted = {"accuracy_adapted": {1: [0.95, 0.95]}, "accuracy_trained": {1: [value, value]}}
+        study.cell("finetuned", "dir", seed, {1: [value, value]}, also=adapted)
+    (sentence,) = sentences(study)
+    assert sentence.endswith("in every round: the methods differ at other points of a round (after adaptation).")

@@ -63,7 +63,7 @@ def test_a_lead_that_only_means_over_clients_have(make_study):
         study.cell(label, "dir", 0, {1: clients})
     assert sentences(study) == (
         "a leads with 75.00 %, but not significantly: +5.00 points over b with 70.00 % (1 seed, "
-        "7 fewer test images right; a test needs 3)."
+        "7 fewer test images right, for clients of different sizes count equally; a test needs 3)."
     )
 
 
@@ -161,7 +161,9 @@ def test_a_method_of_the_users_own_comes_first_with_its_place(make_study):
 def test_a_row_far_behind_is_tested():
     against = {"difference": -0.3, "images": -30.0, "common": 5, "low": -0.31, "high": -0.29, "p_value": 0.001}
     assert evidence(against).endswith("5 seeds, p = 0.001)")
-    assert evidence(against | {"images": 0.5}).endswith("no test: 0.5 more test images right per seed)")
+    assert evidence(against | {"images": 0.5}).endswith(
+        "no test: 0.5 more test images right per seed, for clients of different sizes count equally)"
+    )
 
 
 def test_the_best_of_several_values_was_chosen_by_what_is_scored(make_study):

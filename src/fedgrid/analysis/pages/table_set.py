@@ -23,6 +23,8 @@ DEFAULT_TABLES = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs"
 """What a study shows that does not say."""
 SEARCH_TABLES = [Shown("search"), Shown("budgets")]
 """What it shows besides where settings are searched."""
+OWN_TABLES = [Shown("against")]
+"""What it shows besides where a method is in a file of the user's own."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """With these a text begins that a spreadsheet may take for a formula."""
@@ -75,7 +77,9 @@ def shown_tables(results: Results) -> dict[str, Shown]:
     """
     counts: Counter[str] = Counter()
     tables = {}
-    for table in results.study.shown("table", DEFAULT_TABLES + (SEARCH_TABLES if results.study.searches else [])):
+    searched, own = bool(results.study.searches), any(row.file for row in results.study.methods.values())
+    usual = DEFAULT_TABLES + SEARCH_TABLES * searched + OWN_TABLES * (own and len(results.names) > 1)
+    for table in results.study.shown("table", usual):
         kind = choose(table.kind, kinds.names("tables"), "kind of table")
         if results.cells or not kinds.options("tables", kind).needs_cells:
             counts[kind] += 1

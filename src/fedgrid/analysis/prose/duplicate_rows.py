@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.points import client_series
+from fedgrid.analysis.scores.points import POINTS, client_series, named
 from fedgrid.analysis.scores.results import CELL, COLUMN, Results
 from fedgrid.analysis.scores.summary import SCORED
 
@@ -51,22 +51,48 @@ def sentences(
     for label in labels:
         by_rounds.setdefault(tuple(rounds[*column, label] for column in columns), []).append(label)
     result = [
-        f"{named(results, alike)} are equal{where}, for every client in every round: {reason(results, alike, columns)}."
+        f"{names_of(results, alike)} are equal{where}, for every client in every round: "
+        f"{reason(results, alike, columns)}."
         for alike in by_rounds.values()
         if len(alike) > 1
     ]
     if len(by_rounds) > 1:
         one_of_each = [alike[0] for alike in by_rounds.values()]
         result.append(
-            f"{named(results, one_of_each)} have the same score{where}, though other rounds differ: an effect too "
+            f"{names_of(results, one_of_each)} have the same score{where}, though other rounds differ: an effect too "
             "small to show in it."
         )
     return result
 
 
-def named(results: Results, labels: Sequence[str]) -> str:
+def names_of(results: Results, labels: Sequence[str]) -> str:
     """The names of rows in a sentence."""
     return listing(results.names[label] for label in labels)
+
+
+def points_apart(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> list[str]:
+    """The points of a round, in words, at which rows that are equal at the scored one differ.
+
+    A row without models of its own at a point has there those that are scored.
+    """
+    scored = client_series(results).rename(columns={"accuracy": "value"})
+    rows = named(results.rows)
+    usual, apart = _by_label(scored, labels, columns), []
+    for point, words in POINTS.items():
+        at_point = usual | _by_label(rows[rows["metric"] == f"accuracy_{point}"], labels, columns)
+        if len(set(at_point.values())) > 1:
+            apart.append(words)
+    return apart
+
+
+def _by_label(rows: pd.DataFrame, labels: Sequence[str], columns: list[tuple[str, str]]) -> dict[str, bytes]:
+    """The numbers of each row, in one order, as bytes."""
+    places = [*COLUMN, "seed", "round", "client"]
+    asked = rows[rows["label"].isin(labels) & pd.MultiIndex.from_frame(rows[COLUMN]).isin(columns)]
+    return {
+        str(label): part.sort_values(places)["value"].to_numpy(dtype=float).tobytes()
+        for label, part in asked.groupby("label")
+    }
 
 
 def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> str:
@@ -87,6 +113,8 @@ def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str
         }
         cause = listing(f"{name} ({', '.join(values)})" for name, values in differing.items()) if differing else "code"
         return f"they differ in {cause}, which had no effect here"
+    if points := points_apart(results, labels, columns):
+        return f"the methods differ at other points of a round ({listing(points)})"
     differing_settings = [
         f"{results.names[label]}: {', '.join(f'{name} = {value}' for name, value in of_one.items())}"
         for label, of_one in zip(labels, settings, strict=True)

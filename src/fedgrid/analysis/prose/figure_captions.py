@@ -38,14 +38,20 @@ def lines(results: Results, drawn: Collection[str], has_bands: bool) -> str:
     """What lines and bands are, where the rows `drawn` have a line."""
     many = len(results.study.seeds) > 1
     bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many and has_bands else ""
-    thick = [results.names[label] for label in claimed(results) if label in drawn]
-    named = f"; thick: {listing(thick)}" if thick else ""
+    names = [results.names[label] for label in thick(results, drawn)]
+    named = f"; thick: {listing(names)}" if names else ""
     return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{named}."
 
 
 def with_scores(entries: pd.DataFrame) -> set[str]:
     """The rows with a score in at least one of the `entries` (rows of `measured.statuses`)."""
     return set(entries.loc[entries["status"].isin(SCORED), "label"])
+
+
+def thick(results: Results, drawn: Collection[str]) -> list[str]:
+    """The rows `drawn` that the paper claims to lead in accuracy; where it claims nothing, the user's own."""
+    own = [label for label, row in results.study.methods.items() if row.file]
+    return [label for label in claimed(results) or own if label in drawn]
 
 
 def claimed(results: Results) -> list[str]:

@@ -33,7 +33,9 @@ def evidence(against: Any) -> str:
 
 def extra_correct_images(against: Any) -> str:
     """How many more test images the best classifies right."""
+    uneven = against["difference"] * against["images"] < 0  # a mean over clients knows nothing of their sizes
+    why = ", for clients of different sizes count equally" if uneven else ""
     images = f"{abs(against['images']):,.1f}".removesuffix(".0")
     unit = f"test {'image' if images == '1' else 'images'}"
     each = "" if against["common"] == 1 else " per seed"
-    return f"{images} {'fewer' if against['images'] < 0 else 'more'} {unit} right{each}"
+    return f"{images} {'fewer' if against['images'] < 0 else 'more'} {unit} right{each}{why}"

@@ -16,6 +16,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("classes", "costs", "settings", "search", "budgets"), ()),
     "rounds": ("target", "costs"),
     "phases": ("names",),
+    "against": ("row",),
     "bytes": ("formula",),
 }
 FIGURES: Mapping[str, tuple[str, ...]] = {
@@ -48,6 +49,7 @@ class Shown:
     costs: bool = False
     formula: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    row: Annotated[str, Limits(filled=True)] = ""
     window: Annotated[int, Limits(low=1, high=LARGEST)] = 1
     over: Annotated[str, Limits(filled=True)] = ""
     matrix: Annotated[str, Limits(filled=True)] = ""

@@ -1,4 +1,4 @@
-"""Which lines a figure is about: those of the rows that the paper claims to lead, and of their strongest rival."""
+"""Which lines a figure is about: rows that the paper claims to lead, with their strongest rival, or the user's own."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 
 THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3, "linestyle": "-"}
-"""Of most lines, and of those that are claimed to lead."""
+"""Of most lines, and of those that are claimed to lead or are the user's own."""
 MOST_BANDS = 8
 """Lines in colour of one figure that have bands: those of more would cover each other."""
 FAINT = {"lw": 1.1, "zorder": 1.5}
@@ -21,10 +21,10 @@ FAINT = {"lw": 1.1, "zorder": 1.5}
 
 @dataclass(frozen=True)
 class Emphasis:
-    """What stands out among the lines of a figure; nothing does where the paper claims nothing."""
+    """What stands out among the lines of a figure; nothing does where nothing is claimed and no method is one's own."""
 
     thick: list[str] = field(default_factory=list)
-    "Lines that are claimed to lead."
+    "Lines that are claimed to lead, or the user's own."
     rival: str = ""
     "The strongest other line, or none."
     muted: bool = False
@@ -63,10 +63,10 @@ class Emphasis:
 
 def emphasis(results: Results, data: str, drawn: Collection[str], colours: bool) -> Emphasis:
     """What stands out among the rows `drawn` of data set `data`; with `colours`, the other lines keep theirs."""
-    thick = [label for label in figure_captions.claimed(results) if label in drawn]
+    thick = figure_captions.thick(results, drawn)
     others = [label for label in drawn if label not in thick]
-    if not thick:
-        return Emphasis()
+    if not thick or not figure_captions.claimed(results):
+        return Emphasis(thick)
     return Emphasis(thick, strongest(results, data, others), muted=len(others) > 1 and not colours)
 
 
