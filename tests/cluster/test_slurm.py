@@ -152,6 +152,21 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
 
 
 @pytest.mark.full
+def test_a_list_of_missing_cells_is_submitted_and_no_other_cell(cluster, tmp_path):
+    there = Submitted(tmp_path, cluster, study(THREE))
+    there.fedgrid("plan", "--missing", "--parts", "2")
+    lists = sorted(tmp_path.glob("todo-*.txt"))
+    listed = [sum(not line.startswith("#") for line in file.read_text().splitlines()) for file in lists]
+    assert sorted(listed) == [1, 2]
+    waits = "--snakemake=--slurm-init-seconds-before-status-checks=1 --latency-wait=5"
+    for number, file in enumerate(lists):
+        ended(there.started(sys.executable, "-m", "fedgrid.cli.main", "go", "--slurm", "--cells", file.name, waits))
+        assert len(there.cells()) == sum(listed[: number + 1])
+        assert not (tmp_path / "results/tiny/report.html").exists()
+    assert "3 done" in there.fedgrid("status")
+
+
+@pytest.mark.full
 def test_without_accounting_the_stock_profile_ends_soon_after_the_last_cell(cluster, tmp_path):
     there = Submitted(tmp_path, cluster, study(THREE))
     doctor = there.fedgrid("doctor")
