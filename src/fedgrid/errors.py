@@ -121,6 +121,7 @@ def nearest(word: object, known: Iterable[str], renamed: Mapping[str, str] | Non
     swapped = [name for name in names if sorted(name) == sorted(str(word))]
     close = swapped or difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
     if close:
-        return f"did you mean '{close[0]}'?"
+        quoted = [f"'{name}'" for name in close]
+        return f"did you mean {' or '.join(quoted)}?"
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"known: {', '.join(names[:MOST_NAMES])}{more}"

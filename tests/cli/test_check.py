@@ -11,6 +11,8 @@ from commands import complaint, output
 from tiers import every_third
 
 from fedgrid.cli.components import component_text
+from fedgrid.components import describe
+from fedgrid.loading import load
 
 
 def checked(*arguments):
@@ -39,6 +41,17 @@ def test_a_new_method_passes_as_it_is(tmp_path, capsys):
     assert len(lines) > 15 and all(line.startswith("passed  ") for line in lines)
     assert "passed  it trains and is scored: a client without images" in lines
     assert last.startswith(f"{len(lines)} passed in ") and last.endswith(f" checks: fedgrid check {path} --full")
+
+
+@pytest.mark.parametrize("other", ["fedrep", "ditto"])
+def test_a_new_method_may_begin_with_one_of_the_package(other, tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    output(capsys, "new-method", "mine", "--like", other, "--folder", tmp_path)
+    text = path.read_text()
+    assert "class Mine(" in text and 'source = "Own, after ' in text and "cite" not in text
+    assert describe(load("methods", str(path)))["parameters"] == describe(load("methods", other))["parameters"]
+    run = checked(path)
+    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("kind", every_third(["partition", "model", "data"]))

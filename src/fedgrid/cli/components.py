@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import inspect
 import keyword
 import re
 import sys
@@ -19,7 +20,7 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.files import write_text
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.method_lists import group
-from fedgrid.loading import KINDS, names
+from fedgrid.loading import KINDS, load, names
 
 if TYPE_CHECKING:
     from fedgrid.suite.running import Reporter
@@ -121,9 +122,22 @@ NEW = {
 }
 
 
+LIKE = {"methods": [option("--like NAME", "begin with the file of this method of the package, such as fedper")]}
+"Options that new files of a kind have besides."
+
+
 def component_text(kind: str, name: str) -> str:
     """The text of a new file of that kind and name."""
     return shipped.template(f"cli/templates/{kind}.py.txt").substitute(name=name, title=_title(name))
+
+
+def method_like(other: str, name: str) -> str:
+    """The file of one of the package's methods as a method of one's own: another class, and no paper's key."""
+    about, cls = description("methods", other), load("methods", other)
+    text = Path(inspect.getfile(cls)).read_text(encoding="utf-8")
+    text = re.sub(rf"\b{cls.__name__}\b", _title(name), text)
+    text = re.sub(r'^    cite = ".*"\n', "", text, flags=re.MULTILINE)
+    return re.sub(r'^    source = ".*"', f'    source = "Own, after {about["source"]}"', text, flags=re.MULTILINE)
 
 
 def _title(name: str) -> str:
@@ -146,7 +160,8 @@ def _write(kind: str, arguments: argparse.Namespace) -> None:
         raise UserError(f"NAME: {file} already exists")
     if name in {"fedgrid", *sys.stdlib_module_names, *packages_distributions()}:
         raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
-    write_text(file, component_text(kind, name))
+    like = getattr(arguments, "like", None)  # of methods alone
+    write_text(file, method_like(like, name) if like else component_text(kind, name))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {new.trial.format(file=quote(str(file)))} --rounds 5")
     print(f"  fedgrid check {quote(str(file))}")
@@ -162,6 +177,7 @@ new_method, new_model, new_partition, new_data = (
         [
             option("name NAME", f"lower case, e.g. {new.example}: name of the file and in studies"),
             option("--folder", "where (default: here; the file may lie anywhere)", type=path, default=Path()),
+            *LIKE.get(kind, ()),
         ],
         partial(_write, kind),
     )
