@@ -32,6 +32,7 @@ VALUES = {
     "target": 60,
     "costs": True,
     "formula": {"local": "theta"},
+    "row": "local",
 }
 """A value of every option of a figure or a table."""
 STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogeneous"}], "methods": ["local"]}
