@@ -30,6 +30,8 @@ class LogHandler(LogHandlerBase):
     """Hands the events of jobs to the run's log, and prints warnings and errors as Snakemake does."""
 
     def __post_init__(self) -> None:
+        if not hasattr(self, "filters"):  # the interface of Snakemake 9.0 leaves it out
+            logging.Handler.__init__(self)
         settings = self.common_settings
         quiet = {str(getattr(value, "name", value)).lower() for value in settings.quiet or ()}
         asked = settings.verbose or settings.dryrun or settings.printshellcmds or settings.debug_dag
