@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 from studies import prepared, study_of, trained
 
@@ -145,6 +146,19 @@ def test_a_terminal_has_a_bar_below_the_lines(study):
     log = run_log.RunLog(study, stream=terminal)
     log.close()
     assert "0/4 cells" in terminal.getvalue()
+
+
+def test_an_interface_that_leaves_the_handler_bare_is_enough(monkeypatch):
+    """That of Snakemake 9.0."""
+
+    def bare(self, common_settings, settings):
+        self.common_settings = common_settings
+        self.__post_init__()
+
+    monkeypatch.setattr(LogHandlerBase, "__init__", bare)
+    handler = LogHandler(SimpleNamespace(**SETTINGS, nocolor=True, stdout=False, show_failed_logs=False), None)
+    handler.addFilter(lambda record: True)
+    assert handler.handle(logging.LogRecord("snakemake.logging", logging.INFO, "", 0, "Building DAG", (), None))
 
 
 def test_frames_are_those_of_the_users_own_file_by_its_own_path(tmp_path, monkeypatch):
