@@ -168,7 +168,7 @@ def test_a_row_far_behind_is_tested():
 
 def test_the_best_of_several_values_was_chosen_by_what_is_scored(make_study):
     scores = {"ditto, lam = 1": FIVE, "ditto, lam = 2": LOWER, "local": [0.6] * 5}
-    warning = " It is the best of 2 rows of ditto on the images scored; `search` chooses on others. local has"
+    warning = " It is the best of 2 rows of ditto on the images scored; a search would choose on others. local has"
     assert warning in sentences(make_study(seeds=list(range(5))).in_column(scores))
     one = {"ditto, lam = 1": LOWER, "ditto, lam = 2": [0.5] * 5, "local": FIVE, "ditto without": [0.4] * 5}
     assert "best of" not in sentences(make_study(seeds=list(range(5))).in_column(one))

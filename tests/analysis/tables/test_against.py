@@ -1,11 +1,11 @@
 """The differences of one row and each other one, with known answers."""
 
-from math import isnan, nan
+from math import isnan
 
 import pytest
 
 from fedgrid.analysis.pages.table_set import shown_tables, write_tables
-from fedgrid.analysis.tables.against import Options, holm, make_table
+from fedgrid.analysis.tables.against import Options, make_table
 from fedgrid.errors import UserError
 
 SCORES = {
@@ -59,8 +59,3 @@ def test_several_own_rows_are_pairs_and_a_row_without_scores_has_dashes(study):
     study.study["show"] = [{"table": "against", "row": "fedper"}]
     write_tables(study.load(), study.folder)
     assert (study.folder / "against.csv").read_text().startswith("label,against,data,heterogeneity,difference,low,high")
-
-
-def test_holms_adjustment():
-    assert holm([0.01, 0.04, nan, 0.03]) == pytest.approx([0.04, 0.09, nan, 0.09], nan_ok=True)
-    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []

@@ -67,7 +67,7 @@ def chosen_by_score(results: Results, leader: str) -> list[str]:
     values = [name for name in results.names.values() if name.partition(", ")[0] == row]
     if not setting or len(values) < 2:
         return []
-    return [f"It is the best of {len(values)} rows of {row} on the images scored; `search` chooses on others."]
+    return [f"It is the best of {len(values)} rows of {row} on the images scored; a search would choose on others."]
 
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:

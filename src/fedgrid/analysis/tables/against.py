@@ -13,6 +13,7 @@ from fedgrid.analysis.prose.phrases import signed
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL, Scores
 from fedgrid.analysis.scores.domains import EVERY, columns
 from fedgrid.analysis.scores.leads import lead
+from fedgrid.analysis.scores.multiple import holm
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
@@ -83,19 +84,6 @@ def _lead(scores: Scores | None, label: str, other: str) -> dict[str, float]:
         "p_value": nan if untested else found["p_value"],
         **{"common": found["common"], "ahead": ahead},
     }
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number; those that could not be tested, NaN, count and stay so.
-
-    Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6 (1979).
-    """
-    order = sorted((i for i, p in enumerate(p_values) if not isnan(p)), key=lambda i: p_values[i])
-    adjusted, largest = [nan] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
 
 
 def pair_name(results: Results, label: str, other: str, alone: bool) -> str:

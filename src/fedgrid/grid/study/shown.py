@@ -13,7 +13,7 @@ SPREADS = ("worst_tenth", "worst_client", "jain")
 OF_ROWS = ("std", *SPREADS, "ranks", "averaged", "arrows", "domains", "delta")
 TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("accuracy", "attacks", "new_clients"), OF_ROWS),
-    **dict.fromkeys(("classes", "costs", "settings", "search", "budgets"), ()),
+    **dict.fromkeys(("classes", "costs", "settings", "search", "budgets", "ranking"), ()),
     "rounds": ("target", "costs"),
     "phases": ("names",),
     "against": ("row",),

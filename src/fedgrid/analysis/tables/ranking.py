@@ -1,0 +1,98 @@
+"""The rows of one column from the best to the last, in groups that the seeds cannot tell apart, with what they cost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.kinds import TableOptions
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.footnotes import letter
+from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.scores.domains import EVERY
+from fedgrid.analysis.scores.multiple import groups, told_apart
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
+from fedgrid.analysis.tables.costs import cell_costs, mean_traffic
+from fedgrid.errors import UserError
+from fedgrid.grid.study.expansion import point_text
+
+HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Chosen"]
+
+
+@dataclass(frozen=True)
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """One row a method with a score, the best first; `UserError` for a study of several columns.
+
+    Columns: `label`; `accuracy` and `accuracy_std_seeds` as in the table of accuracy; `groups`, the letters of the
+    groups that it belongs to; `score`, the point of a round; `worst_tenth`; `kib_up` and `kib_down` of a client and
+    round; `seconds`, the median of a cell; `chosen`, the settings that a search took.
+    """
+    if len(results.columns) != 1:
+        raise UserError(
+            f"table: ranking is of one data set and heterogeneity, and the study has {len(results.columns)}"
+        )
+    ranked = summary(results)
+    ranked = ranked[ranked["rank"].notna()].sort_values("rank", kind="stable").set_index("label")
+    scores = scores_by_column(results, cell_scores(results), summary(results)).get((*results.columns[0], EVERY))
+    apart = [] if scores is None else told_apart(scores)
+    letters = {row: "" for row in ranked.index}
+    for number, group in enumerate(groups(list(ranked.index), apart)):
+        letters |= {row: letters[row] + letter(number) for row in group}
+    costs = pd.DataFrame([cell_costs(cell)[:3] for cell in results.completed], columns=["label", "data", "seconds"])
+    traffic = mean_traffic(results).droplevel("data")
+    table = ranked[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
+        groups=pd.Series(letters, dtype=object),
+        chosen=pd.Series(chosen(results), dtype=object),
+        seconds=costs.groupby("label")["seconds"].median(),
+    )
+    table = table.join(traffic).reset_index()
+    rows = [(results.names[row["label"]], printed_entries(row)) for row in table.to_dict("records")]
+    header = [[(text, 1) for text in HEADERS]]
+    return table, Grid(caption(results, len(ranked), len(apart)), "Method", header, rows)
+
+
+def chosen(results: Results) -> Mapping[str, str]:
+    """By row, the settings that its search took."""
+    searches = [search for search in results.study.searches if search.chosen is not None]
+    return {search.row: point_text(search.points[search.chosen]) for search in searches if search.chosen is not None}
+
+
+def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
+    """The printed entries of one row."""
+
+    def number(value: float) -> str:
+        return DASH if pd.isna(value) else f"{value:,.1f}"
+
+    accuracy = percent(row["accuracy"])
+    if pd.notna(row["accuracy_std_seeds"]):
+        accuracy += f" ± {percent(row['accuracy_std_seeds'])}"
+    return [
+        Entry(accuracy),
+        Entry(str(row["groups"])),
+        Entry(POINTS.get(str(row["score"]).removeprefix("accuracy_"), DASH)),
+        Entry(percent(row["worst_tenth"])),
+        *(Entry(number(row[name])) for name in ("kib_up", "kib_down", "seconds")),
+        Entry(DASH if pd.isna(row["chosen"]) else str(row["chosen"])),
+    ]
+
+
+def caption(results: Results, rows: int, apart: int) -> str:
+    """What the numbers are, and how much the seeds can tell."""
+    (column,) = results.columns
+    sentences = [
+        f"{captions.lead(results)}: the rows on {results.column(*column)} by accuracy, over {captions.seeds(results)}.",
+        "Groups: rows that share a letter cannot be told apart. All pairs are compared by two-sided moderated t-tests, "
+        "paired by seed, with p-values adjusted for their number (Holm 1979); letters as in Piepho (2004). "
+        f"Of {comb(rows, 2):,} pairs {apart:,} are told apart.",
+        "Worst 10 %: mean accuracy of the worst tenth of the clients, mean over seeds. KiB: of a client and round.",
+    ]
+    return " ".join(sentences)

@@ -1,0 +1,44 @@
+"""The rows of a column from the best to the last, in groups that the seeds cannot tell apart."""
+
+import pytest
+
+from fedgrid.analysis.tables.ranking import Options, make_table
+from fedgrid.errors import UserError
+
+SCORES = {
+    "fedavg": [0.500, 0.503, 0.501],
+    "ditto": [0.902, 0.899, 0.901],
+    "local": [0.700, 0.702, 0.699],
+    "fedper": [0.900, 0.901, 0.903],
+}
+
+
+@pytest.fixture
+def study(make_study):
+    return make_study().in_column(SCORES)
+
+
+def test_rows_are_in_order_and_share_letters_where_nothing_tells_them_apart(study):
+    study.without("later", "dir", 0, "not at hand")
+    table, grid = make_table(study.load(), Options())
+    assert table["label"].tolist() == ["fedper", "ditto", "local", "fedavg"]
+    assert table["groups"].tolist() == ["a", "a", "b", "c"]
+    assert [name for name, _ in grid.rows] == ["fedper", "ditto", "local", "fedavg"]
+    (_, first), *_ = grid.rows
+    texts = [entry.text for entry in first]
+    assert texts[0] == "90.13 ± 0.15" and texts[1] == "a" and texts[2] == "as received" and texts[3] == "90.13"
+    assert texts[4:7] == ["1.0", "3.0", "3.0"] and texts[7] == "–"
+    assert "Of 6 pairs 5 are told apart." in grid.caption
+
+
+def test_a_study_of_several_columns_has_none(study):
+    study.cell("local", "hom", 0, {1: [0.5, 0.5]})
+    with pytest.raises(UserError, match="of one data set and heterogeneity, and the study has 2"):
+        make_table(study.load(), Options())
+
+
+def test_before_any_cell_there_is_nothing_to_rank(make_study):
+    study = make_study()
+    study.without("local", "dir", 0, "not at hand")
+    table, grid = make_table(study.load(), Options())
+    assert table.empty and grid.rows == [] and "Of 0 pairs 0 are told apart." in grid.caption
