@@ -127,7 +127,7 @@ def test_what_a_family_leaves_out_is_said(mine, capsys, monkeypatch):
         (["fedprox", "--against", "fedavgg"], "unknown method 'fedavgg'; did you mean 'fedavg'?"),
         (["fedprox", "--against", "all", "personalized"], "no family 'personalized' of methods; did you mean"),
         (["fedprox", "--against", ""], "methods: must not be empty"),
-        (["fedprox", "--seeds", "2"], "--seeds: must be at least 3, got 2"),
+        (["fedprox", "--seeds", "2"], "--seeds: must be at least 3, for with fewer no lead is tested; got 2"),
         (["fedprox", "--rounds", "0"], "training.rounds: must be at least 1"),
         (["fedprox", "--data", ""], "there is no folder ''"),
         (["fedprox", "--data", "digts"], "unknown data set 'digts'; did you mean 'digits'?"),

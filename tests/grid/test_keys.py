@@ -7,7 +7,7 @@ import pytest
 from studies import study_of
 
 import fedgrid
-from fedgrid.grid.study.sources import NOT_COUNTED
+from fedgrid.grid.study.sources import NOT_COUNTED, forget_files
 
 STUDY = """
 name: keys
@@ -70,6 +70,7 @@ def package(tmp_path_factory):
 
 def keys() -> dict[str, str]:
     """The keys of the study, by kind; of cells those on the images themselves."""
+    forget_files()
     study = study_of(STUDY)
     images, features = study.datasets.values()
     plain = {c.row.label: c for c in study.cells if c.partition.data.key == images.key}
