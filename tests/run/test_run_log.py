@@ -69,14 +69,28 @@ def test_a_cell_that_ends_is_a_line_with_its_score_and_the_time_left(study, told
     assert line.startswith("✓ 3/4") and line.endswith(" left")
 
 
-def test_a_cell_whose_settings_were_chosen_takes_the_place_of_the_one_that_waited(told, monkeypatch):
-    chosen = prepared(study_of(training={"rounds": 3}))
-    monkeypatch.setattr(run_log.current, "study", chosen)
-    for number, cell in enumerate(chosen.cells[:2], 1):
-        told(**job(number, cell))
-        trained(cell, chosen)
-        line = told(event=LogEvent.JOB_FINISHED, job_id=number)[-1]
-        assert line.startswith(f"✓ {number}/4  ")
+SEARCHED = {
+    "heterogeneity": [{"partition": "dirichlet", "beta": 0.5, "clients": 4, "validation": 0.2}],
+    **{"methods": ["local"], "seeds": [0], "search": {"lr": [0.01, 0.1, 0.2, 0.3], "seeds": [1000], "rungs": [1, 2]}},
+}
+
+
+def test_chosen_cells_take_the_place_of_those_that_waited_and_later_rungs_are_counted_as_they_come(study, capsys):
+    searched = study_of(**SEARCHED)
+    (experiment,) = searched.experiments
+    run, later = run_log.RunLog(searched), [c for c in experiment.options if c.key not in searched.by_key]
+    ends = [*experiment.trials, *(c for c in later if c.seed == 1000), next(c for c in later if c.seed == 0)]
+    capsys.readouterr()
+    for number, cell in enumerate(ends):
+        run.start(number, "train", {"key": cell.key})
+        run.fail(number)
+    totals = [line.split()[1] for line in capsys.readouterr().err.splitlines() if line.startswith("✗")]
+    rungs = len(ends) - 5  # four points on the first rung, and the cell of the table
+    assert totals == [
+        *(f"{number}/5" for number in range(1, 5)),
+        *(f"{5 + number}/{6 + number}" for number in range(rungs)),
+        f"{5 + rungs}/{5 + rungs}",
+    ]
 
 
 def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):

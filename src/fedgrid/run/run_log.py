@@ -43,8 +43,8 @@ class RunLog:
         usual = mean(known.values()) if known else 1.0
         self.work = {key: known.get(key, usual) for key in waiting}
         "What each cell of this run is estimated to take, in seconds; all the same where nothing is known."
-        self.places = {cell.table_position: key for key, cell in waiting.items()}
-        "By place in the tables: a cell whose settings a search has yet to choose gets another key by them."
+        self.pending = {cell.table_position: key for key, cell in waiting.items() if cell.pending}
+        "By place in the tables, cells whose settings a search has yet to choose: they get another key by them."
         self.ended: set[str] = set()
         self.began: float | None = None
         "When the first of them began, in seconds of a clock that never goes back."
@@ -95,7 +95,7 @@ class RunLog:
 
     def _end(self, cell: Cell, mark: str, how: str) -> None:
         if cell.key not in self.work:  # it was chosen during the run, or belongs to a search that the run came to
-            self.work[cell.key] = self.work.pop(self.places.get(cell.table_position, ""), 1.0)
+            self.work[cell.key] = self.work.pop(self.pending.get(cell.table_position, ""), 1.0)
         self.ended.add(cell.key)
         self._tell(f"{mark} {len(self.ended)}/{len(self.work)}  {_words(cell)}: {how}{self._time_left()}")
         self._draw()
