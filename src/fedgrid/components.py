@@ -218,8 +218,8 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
 
 def _unknown(name: str, parameters: Mapping[str, Any], path: tuple[str, ...], where: str = "") -> SettingError:
     renamed = {p["was"]: p["name"] for p in parameters.values() if "was" in p}
-    here = ELSEWHERE.get(name)
-    hint = f"it is called '{here}' here" if here in parameters else nearest(name, parameters, renamed)
+    our_name = ELSEWHERE.get(name)
+    hint = f"it is called '{our_name}' here" if our_name in parameters else nearest(name, parameters, renamed)
     problem = f"unknown setting '{name}'; {hint}"
     return SettingError((*path, str(name)), problem, unknown=True, where=where)
 

@@ -74,8 +74,8 @@ def compare(arguments: argparse.Namespace) -> None:
     if out.exists():
         raise UserError(f"--out: {out} already exists; name another file")
     if arguments.seeds < LEAST_SEEDS:
-        why = "with fewer no lead is tested"
-        raise UserError(f"--seeds: must be at least {LEAST_SEEDS}, for {why}; got {arguments.seeds}")
+        least = f"must be at least {LEAST_SEEDS}, for with fewer no lead is tested"
+        raise UserError(f"--seeds: {least}; got {arguments.seeds}")
     rows = dict.fromkeys([arguments.method, *ALWAYS, *_entries(arguments.against)])
     data = [_reference(name, out) for name in arguments.data]
     content = {

@@ -160,7 +160,7 @@ def _write(kind: str, arguments: argparse.Namespace) -> None:
         raise UserError(f"NAME: {file} already exists")
     if name in {"fedgrid", *sys.stdlib_module_names, *packages_distributions()}:
         raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
-    like = getattr(arguments, "like", None)  # of methods alone
+    like = arguments.like if kind in LIKE else None
     write_text(file, method_like(like, name) if like else component_text(kind, name))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {new.trial.format(file=quote(str(file)))} --rounds 5")

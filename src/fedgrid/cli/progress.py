@@ -44,8 +44,9 @@ def status(arguments: argparse.Namespace) -> None:
         study = apply_choices(study)  # searches may have chosen since
         states_by_key = cell_states.read(study)
         for experiment in planned.experiments:  # what a manifest says is long; before there are results nobody asks
-            if planned.name_of(experiment) not in manifests and manifest.has_results(experiment.folder):
-                manifests[planned.name_of(experiment)] = manifest.file(planned, experiment)
+            name = planned.name_of(experiment)
+            if name not in manifests and manifest.has_results(experiment.folder):
+                manifests[name] = manifest.file(planned, experiment)
         remarks = {name: _remark_on_tables(file) for name, file in manifests.items()}
         text = "\n".join(_lines(study, states_by_key, remarks))
         print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)

@@ -92,16 +92,11 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
     mark_printed(printed, stands_out.styles(swept.names), panels)
     title = f"Accuracy over {word} on {results.title(data)}"
     about = [
-        figure_captions.lines(
-            results,
-            figure_captions.with_scores(entries_of(results, data)) & set(swept.names),
-            stands_out.has_bands(points["label"]),
-        ),
         *stands_out.sentences(swept.names),
         *(["Hollow marks: the paper's printed numbers."] if len(printed) else []),
         *limits.sentences(points, panel_limits, swept.names),
     ]
-    return figure, title, caption(results, data, swept, word, about)
+    return figure, title, caption(results, data, swept, word, stands_out.has_bands(points["label"]), about)
 
 
 def at_points(swept: Swept, measured: pd.DataFrame) -> pd.DataFrame:
@@ -222,12 +217,13 @@ def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:
     return [f"Not drawn, for lack of a value: {listing(absent)}."] if absent else []
 
 
-def caption(results: Results, data: str, swept: Swept, word: str, about: list[str]) -> str:
-    """Sentences `about` lines, marks, colours and axes, on missing lines and on entries without a position."""
+def caption(results: Results, data: str, swept: Swept, word: str, has_bands: bool, about: list[str]) -> str:
+    """Sentences on lines, `about` marks, colours and axes, on missing lines and on entries without a position."""
     entries = entries_of(results, data)
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each weighted equally, over {word} on "
         f"{results.title(data)}.",
+        figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names), has_bands),
         *about,
         *off_axis_note(results, data, swept),
         *figure_captions.left_out(results, entries),

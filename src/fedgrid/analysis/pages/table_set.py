@@ -77,8 +77,8 @@ def shown_tables(results: Results) -> dict[str, Shown]:
     """
     counts: Counter[str] = Counter()
     tables = {}
-    searched, own = bool(results.study.searches), any(row.file for row in results.study.methods.values())
-    usual = DEFAULT_TABLES + SEARCH_TABLES * searched + OWN_TABLES * (own and len(results.names) > 1)
+    searched, own = bool(results.study.searches), bool(results.own) and len(results.names) > 1
+    usual = DEFAULT_TABLES + SEARCH_TABLES * searched + OWN_TABLES * own
     for table in results.study.shown("table", usual):
         kind = choose(table.kind, kinds.names("tables"), "kind of table")
         if results.cells or not kinds.options("tables", kind).needs_cells:

@@ -52,7 +52,7 @@ def sentences(
         by_rounds.setdefault(tuple(rounds[*column, label] for column in columns), []).append(label)
     result = [
         f"{names_of(results, alike)} are equal{where}, for every client in every round: "
-        f"{reason(results, alike, columns)}."
+        f"{reason(results, alike, columns, rounds)}."
         for alike in by_rounds.values()
         if len(alike) > 1
     ]
@@ -70,32 +70,25 @@ def names_of(results: Results, labels: Sequence[str]) -> str:
     return listing(results.names[label] for label in labels)
 
 
-def points_apart(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> list[str]:
+def points_apart(
+    results: Results, labels: Sequence[str], columns: list[tuple[str, str]], rounds: dict[tuple[str, str, str], bytes]
+) -> list[str]:
     """The points of a round, in words, at which rows that are equal at the scored one differ.
 
-    A row without models of its own at a point has there those that are scored.
+    A row without models of its own at a point has there those that are scored, with the numbers `rounds`.
     """
-    scored = client_series(results).rename(columns={"accuracy": "value"})
-    rows = named(results.rows)
-    usual, apart = _by_label(scored, labels, columns), []
+    rows, apart = named(results.rows[results.rows["label"].isin(labels)]), []
     for point, words in POINTS.items():
-        at_point = usual | _by_label(rows[rows["metric"] == f"accuracy_{point}"], labels, columns)
-        if len(set(at_point.values())) > 1:
+        of_point = rows[rows["metric"] == f"accuracy_{point}"]
+        at_point = rounds | fingerprints(of_point, ["round", "client", "value"])
+        if any(len({at_point[*column, label] for label in labels}) > 1 for column in columns):
             apart.append(words)
     return apart
 
 
-def _by_label(rows: pd.DataFrame, labels: Sequence[str], columns: list[tuple[str, str]]) -> dict[str, bytes]:
-    """The numbers of each row, in one order, as bytes."""
-    places = [*COLUMN, "seed", "round", "client"]
-    asked = rows[rows["label"].isin(labels) & pd.MultiIndex.from_frame(rows[COLUMN]).isin(columns)]
-    return {
-        str(label): part.sort_values(places)["value"].to_numpy(dtype=float).tobytes()
-        for label, part in asked.groupby("label")
-    }
-
-
-def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> str:
+def reason(
+    results: Results, labels: Sequence[str], columns: list[tuple[str, str]], rounds: dict[tuple[str, str, str], bytes]
+) -> str:
     """Why rows are equal, judging by their cells and settings."""
     keys = {
         label: {cell.key for cell in results.cells if cell.label == label and cell.column in columns}
@@ -113,7 +106,7 @@ def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str
         }
         cause = listing(f"{name} ({', '.join(values)})" for name, values in differing.items()) if differing else "code"
         return f"they differ in {cause}, which had no effect here"
-    if points := points_apart(results, labels, columns):
+    if points := points_apart(results, labels, columns, rounds):
         return f"the methods differ at other points of a round ({listing(points)})"
     differing_settings = [
         f"{results.names[label]}: {', '.join(f'{name} = {value}' for name, value in of_one.items())}"

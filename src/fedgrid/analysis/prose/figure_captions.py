@@ -50,8 +50,7 @@ def with_scores(entries: pd.DataFrame) -> set[str]:
 
 def thick(results: Results, drawn: Collection[str]) -> list[str]:
     """The rows `drawn` that the paper claims to lead in accuracy; where it claims nothing, the user's own."""
-    own = [label for label, row in results.study.methods.items() if row.file]
-    return [label for label in claimed(results) or own if label in drawn]
+    return [label for label in claimed(results) or results.own if label in drawn]
 
 
 def claimed(results: Results) -> list[str]:

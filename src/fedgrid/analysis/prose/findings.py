@@ -17,8 +17,7 @@ BASELINES = ("local", "fedavg")
 def findings(results: Results, table: pd.DataFrame) -> list[tuple[str, str]]:
     """Name and sentence of every column; `table` is that of `scores.summary`."""
     parts = {column: part for column, part in table.groupby(COLUMN, sort=False)}
-    has_own = any(row.file for row in results.study.methods.values())
-    scores = scores_by_column(results, cell_scores(results), table) if has_own else {}
+    scores = scores_by_column(results, cell_scores(results), table) if results.own else {}
     sentences = []
     for column in results.columns:
         own = own_rows(results, in_order(parts[column]), scores[*column, EVERY]) if (*column, EVERY) in scores else ()

@@ -14,8 +14,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     order = sorted((i for i, p in enumerate(p_values) if not isnan(p)), key=lambda i: p_values[i])
     adjusted, largest = [nan] * len(p_values), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[i]))
+    for smaller, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - smaller) * p_values[i]))
         adjusted[i] = largest
     return adjusted
 
@@ -34,12 +34,12 @@ def groups(rows: Sequence[str], apart: Iterable[tuple[str, str]]) -> list[list[s
     What Piepho (An algorithm for a letter-based representation of all-pairwise comparisons, J. Comput. Graph. Stat. 13,
     2004) has a letter for: rows that share no group differ, and rows that do not differ share one.
     """
-    found: list[frozenset[str]] = [frozenset(rows)]
+    largest = [frozenset(rows)]
     for pair in apart:
-        parts = [part for group in found for part in _without_pair(group, pair)]
-        found = [part for part in dict.fromkeys(parts) if not any(part < other for other in parts)]
-    place = {row: number for number, row in enumerate(rows)}
-    return sorted((sorted(group, key=place.__getitem__) for group in found), key=lambda g: [place[row] for row in g])
+        parts = [part for group in largest for part in _without_pair(group, pair)]
+        largest = [part for part in dict.fromkeys(parts) if not any(part < other for other in parts)]
+    positions = sorted(sorted(rows.index(row) for row in group) for group in largest)
+    return [[rows[position] for position in group] for group in positions]
 
 
 def _without_pair(group: frozenset[str], pair: Collection[str]) -> list[frozenset[str]]:

@@ -104,6 +104,11 @@ class Results:
         return [cell for cell in self.cells if not (isinstance(cell, FinishedCell) and cell.external)]
 
     @property
+    def own(self) -> list[str]:
+        """The rows of methods in files of the user's own, by label."""
+        return [label for label, row in self.study.methods.items() if row.file]
+
+    @property
     def columns(self) -> list[Column]:
         """All (data, heterogeneity) that have a cell, in study order, each data set's side by side."""
         columns = dict.fromkeys(cell.column for cell in self.cells)

@@ -1,6 +1,6 @@
 """One row against every other: by how much it is ahead of each, and whether the seeds support that."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
@@ -19,6 +19,9 @@ from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summa
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.analysis.tables.common.pivot import header_of
 
+Pair = tuple[str, str]
+"""A row and another one, by label."""
+PLACE = ("label", "against", "data", "heterogeneity")
 HEADERS = ["Difference (points)", f"{100 * (1 - LEVEL):g} % CI", "p", "Seeds ahead"]
 
 
@@ -37,52 +40,45 @@ def make_table(results: Results, options: Options) -> Table:
     alone, and `p_adjusted` for the number of its column's rows; `common` seeds, and on how many of them the row is
     `ahead`. NaN where one of both has no score, and of p-values where nothing can be tested.
     """
-    methods = results.study.methods
-    own = (
-        [choose(options.row, [*results.names], "row")] if options.row else [row for row in methods if methods[row].file]
-    )
-    by_column = scores_by_column(results, cell_scores(results), summary(results))
+    own = [choose(options.row, [*results.names], "row")] if options.row else results.own
     pairs = [(label, other) for label in own for other in results.names if other != label]
-    entries: list[dict[str, Any]] = []
-    for column in results.columns:
-        scores = by_column.get((*column, EVERY))
-        for label in own:
-            others = [other for other in results.names if other != label]
-            for other, found in zip(others, differences(scores, label, others), strict=True):
-                entries.append(
-                    {"label": label, "against": other, "data": column[0], "heterogeneity": column[1], **found}
-                )
-    table = pd.DataFrame(entries)
-    printed = {tuple(entry[name] for name in ("label", "against", "data", "heterogeneity")): entry for entry in entries}
-    names = {pair: pair_name(results, *pair, alone=len(own) == 1) for pair in pairs}
+    by_column = scores_by_column(results, cell_scores(results), summary(results))
+    entries = {
+        (*pair, *column): numbers
+        for column in results.columns
+        for label in own
+        for pair, numbers in differences(by_column.get((*column, EVERY)), [p for p in pairs if p[0] == label]).items()
+    }
+    table = pd.DataFrame([dict(zip(PLACE, place, strict=True)) | numbers for place, numbers in entries.items()])
     rows = [
-        (names[pair], [text for column in results.columns for text in printed_entries(printed[*pair, *column])])
+        (
+            pair_name(results, *pair, alone=len(own) == 1),
+            [text for column in results.columns for text in printed_entries(entries[*pair, *column])],
+        )
         for pair in pairs
     ]
     header = header_of(results, columns(results, False), HEADERS)
     return table, Grid(caption(results, own), "Against" if len(own) == 1 else "Pair", header, rows)
 
 
-def differences(scores: Scores | None, label: str, others: Sequence[str]) -> Iterator[dict[str, float]]:
-    """What the table says of a row against each other one of its column, whose `scores` may lack either."""
-    known = () if scores is None else scores.values.index
-    found = [_lead(scores, label, other) if label in known and other in known else UNKNOWN for other in others]
-    adjusted = holm([one["p_value"] for one in found])
-    yield from ({**one, "p_adjusted": p} for one, p in zip(found, adjusted, strict=True))
+def differences(scores: Scores | None, pairs: Sequence[Pair]) -> dict[Pair, dict[str, float]]:
+    """What the table says of the pairs of one row in a column, whose `scores` may lack either row of a pair."""
+    numbers = [difference(scores, *pair) for pair in pairs]
+    adjusted = holm([one["p_value"] for one in numbers])
+    return {pair: {**one, "p_adjusted": p} for pair, one, p in zip(pairs, numbers, adjusted, strict=True)}
 
 
-UNKNOWN = dict.fromkeys(("difference", "low", "high", "p_value", "common", "ahead"), nan)
-
-
-def _lead(scores: Scores | None, label: str, other: str) -> dict[str, float]:
-    assert scores is not None
-    found = lead(scores.between(label, other))
-    ahead = float((scores.values.loc[label] > scores.values.loc[other]).sum())
-    untested = found["common"] < FEWEST_SEEDS or abs(found["images"]) <= IMAGES or isnan(found["low"])
+def difference(scores: Scores | None, label: str, other: str) -> dict[str, float]:
+    """The same of one pair, before its p-value is adjusted."""
+    if scores is None or not {label, other} <= {*scores.values.index}:
+        return dict.fromkeys(("difference", "low", "high", "p_value", "common", "ahead"), nan)
+    numbers = lead(scores.between(label, other))
+    untested = numbers["common"] < FEWEST_SEEDS or abs(numbers["images"]) <= IMAGES or isnan(numbers["low"])
     return {
-        **{name: found[name] for name in ("difference", "low", "high")},
-        "p_value": nan if untested else found["p_value"],
-        **{"common": found["common"], "ahead": ahead},
+        **{name: numbers[name] for name in ("difference", "low", "high")},
+        "p_value": nan if untested else numbers["p_value"],
+        "common": numbers["common"],
+        "ahead": float((scores.values.loc[label] > scores.values.loc[other]).sum()),
     }
 
 

@@ -16,12 +16,14 @@ from fedgrid.analysis.scores.multiple import groups, told_apart
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
+from fedgrid.analysis.tables import costs
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
-from fedgrid.analysis.tables.costs import cell_costs, mean_traffic
 from fedgrid.errors import UserError
 from fedgrid.grid.study.expansion import point_text
 
 HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Chosen"]
+SPENT = ("kib_up", "kib_down", "seconds")
+"""Columns of the table of costs."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,18 @@ def make_table(results: Results, options: Options) -> Table:
         raise UserError(
             f"table: ranking is of one data set and heterogeneity, and the study has {len(results.columns)}"
         )
-    ranked = summary(results)
-    ranked = ranked[ranked["rank"].notna()].sort_values("rank", kind="stable").set_index("label")
-    scores = scores_by_column(results, cell_scores(results), summary(results)).get((*results.columns[0], EVERY))
+    entries = summary(results)
+    ranked = entries[entries["rank"].notna()].sort_values("rank", kind="stable").set_index("label")
+    scores = scores_by_column(results, cell_scores(results), entries).get((*results.columns[0], EVERY))
     apart = [] if scores is None else told_apart(scores)
-    letters = {row: "" for row in ranked.index}
+    letters = dict.fromkeys(ranked.index, "")
     for number, group in enumerate(groups(list(ranked.index), apart)):
         letters |= {row: letters[row] + letter(number) for row in group}
-    costs = pd.DataFrame([cell_costs(cell)[:3] for cell in results.completed], columns=["label", "data", "seconds"])
-    traffic = mean_traffic(results).droplevel("data")
     table = ranked[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
-        groups=pd.Series(letters, dtype=object),
-        chosen=pd.Series(chosen(results), dtype=object),
-        seconds=costs.groupby("label")["seconds"].median(),
+        groups=pd.Series(letters, dtype=object), chosen=pd.Series(chosen(results), dtype=object)
     )
-    table = table.join(traffic).reset_index()
+    spent, _ = costs.make_table(results, costs.Options())  # of the one data set
+    table = table.join(spent.set_index("label")[[*SPENT]]).reset_index()
     rows = [(results.names[row["label"]], printed_entries(row)) for row in table.to_dict("records")]
     header = [[(text, 1) for text in HEADERS]]
     return table, Grid(caption(results, len(ranked), len(apart)), "Method", header, rows)
@@ -62,26 +61,23 @@ def make_table(results: Results, options: Options) -> Table:
 
 def chosen(results: Results) -> Mapping[str, str]:
     """By row, the settings that its search took."""
-    searches = [search for search in results.study.searches if search.chosen is not None]
-    return {search.row: point_text(search.points[search.chosen]) for search in searches if search.chosen is not None}
+    return {
+        search.row: point_text(search.points[search.chosen])
+        for search in results.study.searches
+        if search.chosen is not None
+    }
 
 
 def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
     """The printed entries of one row."""
-
-    def number(value: float) -> str:
-        return DASH if pd.isna(value) else f"{value:,.1f}"
-
-    accuracy = percent(row["accuracy"])
-    if pd.notna(row["accuracy_std_seeds"]):
-        accuracy += f" ± {percent(row['accuracy_std_seeds'])}"
+    spread = f" ± {percent(row['accuracy_std_seeds'])}" if pd.notna(row["accuracy_std_seeds"]) else ""
     return [
-        Entry(accuracy),
-        Entry(str(row["groups"])),
-        Entry(POINTS.get(str(row["score"]).removeprefix("accuracy_"), DASH)),
+        Entry(f"{percent(row['accuracy'])}{spread}"),
+        Entry(row["groups"]),
+        Entry(POINTS.get(row["score"].removeprefix("accuracy_"), DASH)),
         Entry(percent(row["worst_tenth"])),
-        *(Entry(number(row[name])) for name in ("kib_up", "kib_down", "seconds")),
-        Entry(DASH if pd.isna(row["chosen"]) else str(row["chosen"])),
+        *(Entry(costs.number(row[name])) for name in SPENT),
+        Entry(DASH if pd.isna(row["chosen"]) else row["chosen"]),
     ]
 
 

@@ -19,6 +19,7 @@ from fedgrid.grid.plan.cell_metadata import CellMetadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.model import FULL
 from fedgrid.partition.common.rows import SPLITS
 
 Settings = Mapping[str, Any]
@@ -39,6 +40,11 @@ class FinishedStudy:
     "Bytes of results, store and project."
 
 
+def in_commands(file: str, scale: str) -> str:
+    """A study's file as commands of fedgrid name it, with its scale."""
+    return file if scale == FULL else f"{file} --scale {scale}"
+
+
 def study_facts(finished: FinishedStudy) -> dict[str, Any]:
     """Values of the templates."""
     study, heads = finished.study, [*finished.heads.values()]
@@ -51,8 +57,7 @@ def study_facts(finished: FinishedStudy) -> dict[str, Any]:
     return {
         "writer": fedgrid.__version__,
         "title": study.title or study.name,
-        "file": finished.file,
-        "scale": study.scale,
+        "study": in_commands(finished.file, study.scale),
         "cells": len(heads),
         "diverged": [cell.description for key, cell in finished.cells.items() if finished.heads[key].status != "ok"],
         "megabytes": finished.size / 1e6,

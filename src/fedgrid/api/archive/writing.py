@@ -12,13 +12,12 @@ from fedgrid.api.archive.croissant import Archived, croissant
 from fedgrid.api.archive.forms import filled_forms
 from fedgrid.api.archive.layout import CHECKSUMS, PROJECT, RESULTS, Member, copy
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
-from fedgrid.api.archive.study_facts import FinishedStudy, study_facts
+from fedgrid.api.archive.study_facts import FinishedStudy, in_commands, study_facts
 from fedgrid.api.libraries import import_optional
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.cell_metadata import CellMetadata, read_results
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.model import FULL
 from fedgrid.quantities import counted
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -92,7 +91,7 @@ def _made(
         cells=len(heads),
         fedgrid=", ".join(sorted({head.versions["fedgrid"] for head in heads.values()})),
         data=", ".join(sorted({planned.title for planned in study.datasets.values()})),
-        study=f"{name or configfile.name}{f' --scale {study.scale}' if study.scale != FULL else ''}",
+        study=in_commands(name or configfile.name, study.scale),
     )
     return [
         Member(layout.PAGE, "Page of the results", _cells_page(title, len(heads)) if is_part else _page(study, title)),
