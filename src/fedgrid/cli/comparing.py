@@ -12,12 +12,14 @@ from typing import Any
 import yaml
 
 from fedgrid import shipped
+from fedgrid.cli import joining
 from fedgrid.cli.parsing import command, option, path
 from fedgrid.components import describe, parse_setting
 from fedgrid.data.common.images import IMAGE, DatasetInfo
 from fedgrid.errors import UserError, nearest, say_notice
 from fedgrid.files import slug, write_text
 from fedgrid.grid.plan.instances import info_of
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries
@@ -42,24 +44,34 @@ SHOWN = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 TRAINING = {p["name"]: p["default"] for p in describe(Training)["parameters"] if p["name"] in SHOWN}
 
 
+USUAL = {
+    "data": ["digits"],
+    "heterogeneity": ["dirichlet"],
+    "model": None,
+    "seeds": SEEDS,
+    "rounds": TRAINING["rounds"],
+}
+"What the options are where they are not given."
+
+
 @command(
     option("method METHOD", "path/to/mine.py, or a name (see fedgrid methods)"),
     option(
         "--against NAME",
-        "names of methods, and families such as: all, all personalised, all split model (default: all)",
+        "names of methods, and families such as: all, all personalised, all split model (default: all); "
+        "or a file of fedgrid bundle, whose cells are taken over",
         nargs="+",
         default=[ALL],
     ),
-    option("--data NAME", "data sets, or paths to your own (default: digits)", nargs="+", default=["digits"]),
+    option("--data NAME", "data sets, or paths to your own (default: digits)", nargs="+"),
     option(
         "--heterogeneity KIND[:NAME=VALUE,…]",
         "kinds, with settings after a colon (default: dirichlet)",
         nargs="+",
-        default=["dirichlet"],
     ),
     option("--model", f"default: the first of {', '.join(MODELS)} that fits the data"),
-    option("--seeds N", f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})", type=int, default=SEEDS),
-    option("--rounds T", f"default: {TRAINING['rounds']}", type=int, default=TRAINING["rounds"]),
+    option("--seeds N", f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})", type=int),
+    option("--rounds T", f"default: {TRAINING['rounds']}", type=int),
     option("--out FILE", "the study's file (default: compare-METHOD.yaml)", type=path),
 )
 def compare(arguments: argparse.Namespace) -> None:
@@ -68,33 +80,49 @@ def compare(arguments: argparse.Namespace) -> None:
     fedgrid compare mine.py
     fedgrid compare mine.py --data cifar10 --against all personalised --seeds 3 --rounds 100
     fedgrid compare mine.py --data mnist fmnist --heterogeneity dirichlet:beta=0.5 pathological:classes=2,clients=50
+    fedgrid compare mine.py --against finished.zip
     """
     method, _, _ = locate("methods", arguments.method)
     out: Path = arguments.out or Path(f"compare-{method}.yaml")
     if out.exists():
         raise UserError(f"--out: {out} already exists; name another file")
-    if arguments.seeds < LEAST_SEEDS:
-        least = f"must be at least {LEAST_SEEDS}, for with fewer no lead is tested"
-        raise UserError(f"--seeds: {least}; got {arguments.seeds}")
-    rows = dict.fromkeys([arguments.method, *ALWAYS, *_entries(arguments.against)])
-    data = [_reference(name, out) for name in arguments.data]
-    content = {
-        "name": slug(out.stem),
-        "data": data,
-        "heterogeneity": [_heterogeneity(text, out) for text in arguments.heterogeneity],
-        "seeds": list(range(arguments.seeds)),
-        "model": _reference(arguments.model, out) if arguments.model else _model(data, out),
-        "training": TRAINING | {"rounds": arguments.rounds},
-        "methods": [{Path(r).stem: {"method": _reference(r, out)}} if r.endswith(".py") else r for r in rows],
-    }
-    study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
-    size = counted(len(study.by_key), "cell")
-    write_text(out, _text(content, study.rows[method].title, size, out))
+    given = {name: value for name in USUAL if (value := getattr(arguments, name)) is not None}
+    if archive := joining.archive_of(arguments.against):
+        study = joining.join(archive, _row(arguments.method, out), out, given)
+    else:
+        study = _compared(method, arguments, USUAL | given, out)
     for notice in study.notices:
         say_notice(notice)
+    size = counted(len(study.by_key), "cell")
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {quote(str(out))}")
     print(f"  fedgrid go {quote(str(out))}")
+
+
+def _compared(method: str, arguments: argparse.Namespace, settings: Mapping[str, Any], out: Path) -> Study:
+    """Writes the study of a method, those that stand in every comparison, and others."""
+    if settings["seeds"] < LEAST_SEEDS:
+        least = f"must be at least {LEAST_SEEDS}, for with fewer no lead is tested"
+        raise UserError(f"--seeds: {least}; got {settings['seeds']}")
+    rows = dict.fromkeys([arguments.method, *ALWAYS, *_entries(arguments.against)])
+    data = [_reference(name, out) for name in settings["data"]]
+    content = {
+        "name": slug(out.stem),
+        "data": data,
+        "heterogeneity": [_heterogeneity(text, out) for text in settings["heterogeneity"]],
+        "seeds": list(range(settings["seeds"])),
+        "model": _reference(settings["model"], out) if settings["model"] else _model(data, out),
+        "training": TRAINING | {"rounds": settings["rounds"]},
+        "methods": [_row(row, out) for row in rows],
+    }
+    study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
+    write_text(out, _text(content, study.rows[method].title, counted(len(study.by_key), "cell"), out))
+    return study
+
+
+def _row(method: str, out: Path) -> str | dict[str, Any]:
+    """The entry of `methods` for a name, or for the path of a file."""
+    return {Path(method).stem: {"method": _reference(method, out)}} if method.endswith(".py") else method
 
 
 def _entries(words: Sequence[str]) -> list[str]:

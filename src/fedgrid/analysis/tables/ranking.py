@@ -19,9 +19,9 @@ from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summa
 from fedgrid.analysis.tables import costs
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.errors import UserError
-from fedgrid.grid.study.expansion import point_text
+from fedgrid.grid.study.expansion import TRAINING, point_text
 
-HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Chosen"]
+HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Settings"]
 SPENT = ("kib_up", "kib_down", "seconds")
 """Columns of the table of costs."""
 
@@ -36,7 +36,7 @@ def make_table(results: Results, options: Options) -> Table:
 
     Columns: `label`; `accuracy` and `accuracy_std_seeds` as in the table of accuracy; `groups`, the letters of the
     groups that it belongs to; `score`, the point of a round; `worst_tenth`; `kib_up` and `kib_down` of a client and
-    round; `seconds`, the median of a cell; `chosen`, the settings that a search took.
+    round; `seconds`, the median of a cell; `settings`, those that a search took, or of training that are the row's own.
     """
     if len(results.columns) != 1:
         raise UserError(
@@ -50,7 +50,7 @@ def make_table(results: Results, options: Options) -> Table:
     for number, group in enumerate(groups(list(ranked.index), apart)):
         letters |= {row: letters[row] + letter(number) for row in group}
     table = ranked[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
-        groups=pd.Series(letters, dtype=object), chosen=pd.Series(chosen(results), dtype=object)
+        groups=pd.Series(letters, dtype=object), settings=pd.Series(settings(results), dtype=object)
     )
     spent, _ = costs.make_table(results, costs.Options())  # of the one data set
     table = table.join(spent.set_index("label")[[*SPENT]]).reset_index()
@@ -59,13 +59,16 @@ def make_table(results: Results, options: Options) -> Table:
     return table, Grid(caption(results, len(ranked), len(apart)), "Method", header, rows)
 
 
-def chosen(results: Results) -> Mapping[str, str]:
-    """By row, the settings that its search took."""
-    return {
-        search.row: point_text(search.points[search.chosen])
-        for search in results.study.searches
-        if search.chosen is not None
+def settings(results: Results) -> Mapping[str, str]:
+    """By row, the settings that its search took, else those of training that the study gives it, where it does."""
+    given = {
+        label: {name: value for name, value in row.settings.items() if name.startswith(TRAINING)}
+        for label, row in results.study.methods.items()
     }
+    chosen = {
+        search.row: search.points[search.chosen] for search in results.study.searches if search.chosen is not None
+    }
+    return {label: point_text(values) for label, values in (given | chosen).items() if values}
 
 
 def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
@@ -77,7 +80,7 @@ def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
         Entry(POINTS.get(row["score"].removeprefix("accuracy_"), DASH)),
         Entry(percent(row["worst_tenth"])),
         *(Entry(costs.number(row[name])) for name in SPENT),
-        Entry(DASH if pd.isna(row["chosen"]) else row["chosen"]),
+        Entry(DASH if pd.isna(row["settings"]) else row["settings"]),
     ]
 
 
@@ -90,5 +93,6 @@ def caption(results: Results, rows: int, apart: int) -> str:
         "paired by seed, with p-values adjusted for their number (Holm 1979); letters as in Piepho (2004). "
         f"Of {comb(rows, 2):,} pairs {apart:,} are told apart.",
         "Worst 10 %: mean accuracy of the worst tenth of the clients, mean over seeds. KiB: of a client and round.",
+        "Settings: what a search chose, else what the study gives this row's training.",
     ]
     return " ".join(sentences)
