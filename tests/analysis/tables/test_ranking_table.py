@@ -1,9 +1,11 @@
 """The rows of a column from the best to the last, in groups that the seeds cannot tell apart."""
 
 import pytest
+from toys import draw_figure
 
 from fedgrid.analysis.tables.ranking import Options, make_table
 from fedgrid.errors import UserError
+from fedgrid.grid.plan.manifest_model import SearchDescription
 
 SCORES = {
     "fedavg": [0.500, 0.503, 0.501],
@@ -42,3 +44,36 @@ def test_before_any_cell_there_is_nothing_to_rank(make_study):
     study.without("local", "dir", 0, "not at hand")
     table, grid = make_table(study.load(), Options())
     assert table.empty and grid.rows == [] and "Of 0 pairs 0 are told apart." in grid.caption
+
+
+def test_the_figure_has_a_dot_for_each_row_and_a_line_for_each_group(study):
+    study.without("later", "dir", 0, "not at hand")
+    figure, title, caption = draw_figure("ranking", study.load(), "digits")
+    assert title == "Methods in order on Digits" and "Of 6 pairs 5 are told apart." in caption
+    (ax,) = figure.axes
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["fedper", "ditto", "local", "fedavg"]
+    dots = [line for line in ax.lines if line.get_transform() == ax.transData and line.get_marker() == "o"]
+    assert [(round(*line.get_xdata(), 2), *line.get_ydata()) for line in dots] == [
+        *[(90.13, 0), (90.07, 1), (70.03, 2), (50.13, 3)],
+    ]
+    groups = [line for line in ax.lines if line.get_transform() == ax.get_yaxis_transform()]
+    assert [list(line.get_ydata()) for line in groups] == [[0, 1], [2], [3]]
+
+
+def test_rows_without_a_score_are_not_drawn(make_study):
+    study = make_study()
+    study.without("local", "dir", 0, "not at hand")
+    with pytest.raises(UserError, match="no row has a score"):
+        draw_figure("ranking", study.load(), "digits")
+
+
+def test_settings_are_those_of_a_search_or_of_the_rows_own_training(study):
+    results = study.load()
+    rows = results.study.methods
+    rows["local"].settings.update({"training.lr": 0.1, "mu": 2})
+    rows["ditto"].settings.update({"training.lr": 0.1})
+    search = SearchDescription("ditto", "digits", "dir", [{"lam": 0.5}, {"lam": 2.0}], [9], [4], [], 1)
+    results.study.searches.append(search)
+    table, _ = make_table(results, Options())
+    settings = table.set_index("label")["settings"]
+    assert settings["local"] == "lr = 0.1" and settings["ditto"] == "lam = 2" and settings.isna()["fedavg"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import pandas as pd
@@ -11,11 +10,9 @@ from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import letter
 from fedgrid.analysis.prose.phrases import percent
-from fedgrid.analysis.scores.domains import EVERY
-from fedgrid.analysis.scores.multiple import groups, told_apart
 from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
 from fedgrid.analysis.tables import costs
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.errors import UserError
@@ -42,21 +39,18 @@ def make_table(results: Results, options: Options) -> Table:
         raise UserError(
             f"table: ranking is of one data set and heterogeneity, and the study has {len(results.columns)}"
         )
-    entries = summary(results)
-    ranked = entries[entries["rank"].notna()].sort_values("rank", kind="stable").set_index("label")
-    scores = scores_by_column(results, cell_scores(results), entries).get((*results.columns[0], EVERY))
-    apart = [] if scores is None else told_apart(scores)
-    letters = dict.fromkeys(ranked.index, "")
-    for number, group in enumerate(groups(list(ranked.index), apart)):
+    ranked = ranking(results, results.columns[0])
+    letters = dict.fromkeys(ranked.entries.index, "")
+    for number, group in enumerate(ranked.groups):
         letters |= {row: letters[row] + letter(number) for row in group}
-    table = ranked[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
+    table = ranked.entries[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
         groups=pd.Series(letters, dtype=object), settings=pd.Series(settings(results), dtype=object)
     )
     spent, _ = costs.make_table(results, costs.Options())  # of the one data set
     table = table.join(spent.set_index("label")[[*SPENT]]).reset_index()
     rows = [(results.names[row["label"]], printed_entries(row)) for row in table.to_dict("records")]
     header = [[(text, 1) for text in HEADERS]]
-    return table, Grid(caption(results, len(ranked), len(apart)), "Method", header, rows)
+    return table, Grid(caption(results, ranked), "Method", header, rows)
 
 
 def settings(results: Results) -> Mapping[str, str]:
@@ -84,14 +78,12 @@ def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
     ]
 
 
-def caption(results: Results, rows: int, apart: int) -> str:
+def caption(results: Results, ranked: Ranking) -> str:
     """What the numbers are, and how much the seeds can tell."""
     (column,) = results.columns
     sentences = [
         f"{captions.lead(results)}: the rows on {results.column(*column)} by accuracy, over {captions.seeds(results)}.",
-        "Groups: rows that share a letter cannot be told apart. All pairs are compared by two-sided moderated t-tests, "
-        "paired by seed, with p-values adjusted for their number (Holm 1979); letters as in Piepho (2004). "
-        f"Of {comb(rows, 2):,} pairs {apart:,} are told apart.",
+        f"Groups: rows that share a letter cannot be told apart. {ranked.sentence()}",
         "Worst 10 %: mean accuracy of the worst tenth of the clients, mean over seeds. KiB: of a client and round.",
         "Settings: what a search chose, else what the study gives this row's training.",
     ]

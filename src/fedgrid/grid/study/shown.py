@@ -20,7 +20,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "bytes": ("formula",),
 }
 FIGURES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("traffic", "bars", "gains", "ablation", "confusion", "calibration", "trust"), ()),
+    **dict.fromkeys(("traffic", "bars", "gains", "ranking", "ablation", "confusion", "calibration", "trust"), ()),
     **dict.fromkeys(("distribution", "partition", "shares"), ()),
     **dict.fromkeys(("curves", "loss"), ("window",)),
     "sweep": ("over", "names", "matrix"),
