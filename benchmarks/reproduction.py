@@ -64,14 +64,16 @@ REASONS = {
     TOO_EARLY: ("needs longer training", "need longer training"),
 }
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
-DIFFERENCES = Path(__file__).with_suffix(".yaml")
-"""Why numbers may differ, by paper: sentences."""
+ABOUT = Path(__file__).with_suffix(".yaml")
+"""By paper: the claim that stands for it, what is open, and why numbers may differ."""
 VERBS = {CONFIRMED: "confirmed", REFUTED: "refuted", INCONCLUSIVE: "open"}
 """Verdict → its word for columns."""
 FEW = 1
 """Columns of a claim whose numbers are shown."""
 WITHOUT_NUMBERS = ("The paper's own numbers", "not part of this run")
 """What parts of a claim's numbers begin with that compare nothing of ours."""
+AFTER_SEEDS = re.compile(r"(?<=seed\)|eeds\)).*")
+"""What follows a difference of two rows and its number of seeds."""
 DECIDING = re.compile(r", the deciding one of \d+ comparisons")
 
 
@@ -83,7 +85,8 @@ def page(run: Path) -> str:
     confirmed = claims[claims["verdict"] == CONFIRMED]
     of_bytes = confirmed["rule"].str.startswith(f"the {PHRASES['bytes']}")
     numbers = distances(run) | {"confirmed": len(confirmed), "of_bytes": int(of_bytes.sum())}
-    return template.render(overview=overview(run, claims), papers="\n".join(sections), **numbers)
+    parts = {"answers": answers(claims), "overview": overview(run, claims), "papers": "\n".join(sections)}
+    return template.render(parts | numbers)
 
 
 def distances(run: Path) -> dict[str, int | float]:
@@ -101,6 +104,28 @@ def distances(run: Path) -> dict[str, int | float]:
         "below": int((differences < 0).sum()),
         "median": abs(differences.median()),
     }
+
+
+def answers(claims: pd.DataFrame) -> str:
+    """A line a paper: what it claims in one sentence, what became of that at both scales, and what is open."""
+    at_length = claims_of(LONG)
+    rows = []
+    for paper, title in TITLES.items():
+        says, left = (about(paper)[key] for key in ("headline", "open"))
+        of_both = [table[(table["paper"] == paper) & (table["says"] == says)] for table in (at_length, claims)]
+        rows.append([f"[{title}](#{paper})", says, *map(answer, of_both), left])
+    return markdown(["", "what it claims", "our runs at its own length", "at small scale", "what is open"], rows) + "\n"
+
+
+def answer(claims: pd.DataFrame) -> str:
+    """The verdict on a claim, with the numbers that decided; a dash where it was not run."""
+    for claim in claims.to_dict("records"):
+        if numbers := deciding(claim):
+            alike, columns = int(claim["columns_alike"]), int(claim["columns"])
+            where = f" in {alike} of {columns} columns" if columns > FEW and claim["verdict"] == REFUTED else ""
+            difference = AFTER_SEEDS.sub("", numbers[0])
+            return f"**{VERBS[claim['verdict']]}**{where}. {difference}"
+    return "–"
 
 
 def overview(run: Path, claims: pd.DataFrame) -> str:
@@ -210,9 +235,15 @@ def differences(paper: str) -> list[str]:
     study = yaml.safe_load((papers.PAPERS / f"{paper}.yaml").read_text(encoding="utf-8"))
     parts = (study, *study["experiments"].values())
     unstated = len({text for part in parts for text in part.get("assumed", {}).values()})
-    sentences: list[str] = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))[paper]
+    sentences: list[str] = about(paper)["differences"]
     file = f"[config/papers/{paper}.yaml](../config/papers/{paper}.yaml)"
     return [*sentences, f"The paper leaves settings open, for which {file} has {counted(unstated, 'choice')} of ours."]
+
+
+def about(paper: str) -> dict[str, Any]:
+    """What is said of a paper by hand."""
+    said: dict[str, Any] = yaml.safe_load(ABOUT.read_text(encoding="utf-8"))[paper]
+    return said
 
 
 def at_length(paper: str) -> str:
@@ -244,11 +275,15 @@ def mean(number: float, deviation: float) -> str:
 
 def sentence(claim: dict[str, Any]) -> str:
     """A claim with where it stands, and the numbers that decided."""
-    numbers = [part for part in claim["numbers"].split("; ") if not part.startswith(WITHOUT_NUMBERS)]
-    numbers = [DECIDING.sub("", part) for part in numbers]
     alike, columns = int(claim["columns_alike"]), int(claim["columns"])
     others = f"; {VERBS[claim['verdict']]} in {alike} of {columns} columns" if columns > FEW else ""
-    return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {'; '.join(numbers[:FEW])}{others}."
+    return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {'; '.join(deciding(claim)[:FEW])}{others}."
+
+
+def deciding(claim: dict[str, Any]) -> list[str]:
+    """The numbers of ours that a verdict rests on, the deciding ones first."""
+    parts = [part for part in claim["numbers"].split("; ") if not part.startswith(WITHOUT_NUMBERS)]
+    return [DECIDING.sub("", part) for part in parts]
 
 
 def main() -> None:
