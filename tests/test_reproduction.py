@@ -19,6 +19,15 @@ def test_the_page_is_what_the_tables_say():
     assert Path("docs/reproduction.md").read_text() == reproduction.page(reproduction.RUN)
 
 
+def test_the_first_screen_has_a_claim_of_each_paper_and_what_became_of_it():
+    lines = reproduction.answers(reproduction.claims_of(reproduction.RUN)).splitlines()[2:]
+    assert len(lines) == len(reproduction.TITLES)
+    for line in lines:
+        *_, at_length, small, left, _ = (part.strip() for part in line.split("|"))
+        assert small.startswith(("**open**", "**refuted**", "**confirmed**")) and left
+        assert small.endswith(("seed)", "seeds)")) and at_length.endswith(("seeds)", "–"))
+
+
 def test_pictures_show_the_numbers_of_the_tables():
     """Each holds a digest of them; `python -m benchmarks.reproduction` draws them anew."""
     assert {file.stem for file in pictures.FOLDER.glob("*")} == set(pictures.COLUMNS)
