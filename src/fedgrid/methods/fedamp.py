@@ -41,7 +41,7 @@ class FedAMP(Method):
     "Step size α of the server's attention; none: σ/N, at which equal models are averaged."
     sigma: float | None = hp(None, above=0)
     "Width σ of the attention; none: the median of the squared distances between clients' models, in every round."
-    lam: float = hp(1.0, low=0)
+    lam: float = hp(0.1, low=0)
     "λ: the pull to the cloud model has weight λ/α, and λ itself where α is none."
     heuristic: bool = hp(False)
     "Cosine weights in place of distances (HeurFedAMP)."

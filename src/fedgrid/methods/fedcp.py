@@ -19,8 +19,8 @@ Readings
 * The paper's text was not at hand; this follows the authors' code and PFLlib except where it says otherwise. v is that
   of PFLlib and of the authors' last version. Earlier versions sum the absolute differences between the client's last
   upload and the new π instead, and some of these upload heads whose weights are mixed by their mean shares.
-* λ = 5 belongs to the authors' rate. At ten times that rate it draws each step ten times as far, and the method falls
-  behind FedPer: the default keeps λ·η.
+* λ = 5 belongs to the authors' rate: at ten times that rate it draws each step ten times as far, so the default is a
+  product λ·η. It is a tenth of theirs, with which the method is not behind FedPer in short runs either.
 * The steps of cross entropy do not change the sum of a linear layer's rows. With SGD v therefore keeps the direction
   that it has in θ⁰, the same for all clients: it does not tell clients apart. Other optimisers move it.
 * G_a − G_b is one logistic number, drawn as such. There is no noise in prediction; in the implementations there is,
@@ -39,8 +39,8 @@ from torch.nn.functional import layer_norm, linear, normalize
 from fedgrid.methods import Batch, Federation, LossContext, Method, State, Tensor, Tree, cross_entropy, hp
 
 SCALES = (10.0, 15.0, 20.0, 50.0)
-PULL = 0.025
-"λ·η, what a step is drawn by: at ten times the authors' rate their λ draws ten times as far."
+PULL = 0.0025
+"λ·η, what a step is drawn by (authors: 0.025)."
 
 
 class FedCP(Method):
@@ -54,8 +54,8 @@ class FedCP(Method):
     down = up = "|θ| + 2·k·k + 6·k"
 
     lam: float | None = hp(None, low=0)
-    """Weight λ of the distance to the received extractor's features; none: 0.025/η with the study's rate η, which is
-    5 at 0.005, the authors' for a CNN (PFLlib's default is 1)."""
+    """Weight λ of the distance to the received extractor's features; none: 0.0025/η with the study's rate η, which is
+    0.5 at 0.005 (authors there, for a CNN: 5; PFLlib's default is 1)."""
 
     def setup(self, fed: Federation) -> State:
         theta, like, k = fed.initial(), fed.initial()["head.weight"], fed.model.width

@@ -30,7 +30,7 @@ import torch
 from fedgrid.methods import Federation, Identity, State, Tree, hp
 from fedgrid.methods.common.server_steps import ServerStep
 
-USUAL = {"momentum": (1.0, 0.9), "adam": (0.1, 0.9), "yogi": (0.1, 0.9), "adagrad": (0.1, 0.0)}
+USUAL = {"momentum": (1.0, 0.9), "adam": (0.03, 0.9), "yogi": (0.1, 0.9), "adagrad": (0.1, 0.0)}
 "η and β₁ where they are not given."
 FLAT = {"beta1": 0.0, "tau": 1e12, "server_lr": 1e12, "start": 0.0}
 "Under which √v is nothing beside τ."
@@ -48,8 +48,8 @@ class FedOpt(ServerStep):
     kind: str = hp("adam", choices=tuple(USUAL))
     "FedAvgM, FedAdam, FedYogi or FedAdagrad."
     server_lr: float | None = hp(None, above=0)
-    """Rate η of the server; none: 1 for momentum, 0.1 else (FL-bench). The paper, as far as we remember, tunes it from
-    0.001 to 10; fluke has 0.001."""
+    """Rate η of the server; none: 1 for momentum, 0.03 for adam, 0.1 else (FL-bench: 0.1 for all three, with which Adam
+    may destroy a young model). The paper, as far as we remember, tunes it from 0.001 to 10; fluke has 0.001."""
     beta1: float | None = hp(None, low=0, high=1)
     "Decay β₁ of m; none: 0 for adagrad, 0.9 else (paper, as remembered; FL-bench: 0.9 for all)."
     beta2: float = hp(0.99, low=0, high=1)

@@ -35,8 +35,8 @@ class FedProc(FedAvg):
         Identity("fedavg", training={"rounds": 1}),
     ]
 
-    temperature: float = hp(1.0, above=0)
-    "Temperature τ of the contrast (paper and authors' code have none; FedCCL perhaps 0.07)."
+    temperature: float = hp(0.1, above=0)
+    "Temperature τ of the contrast (paper and authors' code have none, which is 1; FedCCL perhaps 0.07)."
     until: int | None = hp(None, low=1)
     "Round T_α from which on only cross entropy is left; none means the study's number of rounds."
     unit: bool = hp(True)

@@ -39,8 +39,9 @@ class FML(FedAvg):
         Identity("local", {"lr": 0.1}, clients=1, training={"lr": 0.05}, exact=False),
     ]
 
-    alpha: float = hp(0.5, low=0, high=1)
-    "Share α of cross entropy in the private model's loss (authors' code); 1: it is Local, as with PFLlib's default."
+    alpha: float = hp(0.9, low=0, high=1)
+    """Share α of cross entropy in the private model's loss (authors' code: 0.5, with which it imitates a meme
+    that has hardly learned); 1: it is Local, as with PFLlib's default."""
     beta: float = hp(0.5, low=0, high=1)
     "Share β of cross entropy in the meme's loss (authors' code); 1: it is FedAvg. PFLlib's default is 0."
     lr: float | None = hp(None, above=0)

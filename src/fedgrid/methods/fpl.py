@@ -38,8 +38,8 @@ class FPL(FedAvg):
         Identity("fedavg", training={"rounds": 1}),
     ]
 
-    contrast: float = hp(1.0, low=0)
-    "Weight of the contrast (authors' code)."
+    contrast: float = hp(0.3, low=0)
+    "Weight of the contrast (authors' code: 1, with which plain SGD may not learn at all)."
     pull: float = hp(1.0, low=0)
     "Weight of the pull (authors' code)."
     temperature: float = hp(0.02, above=0)

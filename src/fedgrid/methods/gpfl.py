@@ -49,7 +49,7 @@ class GPFL(Method):
 
     lam: float = hp(0.01, low=0)
     "Weight λ of the distance to embeddings (authors: 0.01 for CNNs, 0.0001 for ResNet-18; PFLlib's default is 1)."
-    mu: float = hp(0.1, low=0)
+    mu: float = hp(1.0, low=0)
     "Weight decay μ of embeddings and valve (authors: 0.1 for CNNs, 1 for HAR-CNN, 0 for ResNet-18; PFLlib: 0)."
 
     def setup(self, fed: Federation) -> State:

@@ -29,8 +29,9 @@ class Moon(FedAvg):
         Identity("fedavg", {"mu": 5.0}, training={"rounds": 1}, exact=False),
     ]
 
-    mu: float = hp(1.0, low=0)
-    "Weight μ of the contrast; the authors tune it in {0.1, 1, 5, 10}, PFLlib's default of 0 would be FedAvg."
+    mu: float = hp(0.1, low=0)
+    """Weight μ of the contrast; the authors tune it in {0.1, 1, 5, 10}, and a larger one holds a young model back.
+    PFLlib's default of 0 would be FedAvg."""
     temperature: float = hp(0.5, above=0)
     "Temperature τ of the contrast (authors' code)."
 
