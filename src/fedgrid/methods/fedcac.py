@@ -48,8 +48,9 @@ class FedCAC(FedAvg):
     server_rows = ("mixture", "important")
     identities = [Identity("fedavg", {"tau": 0.0}), Identity("local", clients=1)]
 
-    tau: float = hp(0.5, low=0, high=1)
-    "Share τ of a tensor's entries that are important (authors' code: CIFAR-10 0.5, CIFAR-100 0.4)."
+    tau: float = hp(0.1, low=0, high=1)
+    """Share τ of a tensor's entries that are important (authors' code: CIFAR-10 0.5, CIFAR-100 0.4, for runs longer than
+    β, after which nobody shares these)."""
     beta: int = hp(100, low=1)
     "Rounds β until important parameters are shared with nobody (authors' code: CIFAR-10 100, CIFAR-100 170)."
 

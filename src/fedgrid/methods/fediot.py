@@ -44,8 +44,8 @@ class FedIoT(Method):
     "Share of the training images that the server has with their labels (authors' code)."
     server_epochs: int = hp(5, low=0)
     "Epochs of the classifier in a round (authors' code)."
-    server_lr: float = hp(0.001, low=0)
-    "Adam's rate for the classifier, whose moments are new in every round (authors' code)."
+    server_lr: float = hp(0.01, low=0)
+    "Adam's rate for the classifier, whose moments are new in every round (authors' code: 0.001)."
     server_batch: int = hp(64, low=1)
     "Representations in a batch of the server."
     channels: int = hp(32, low=1)
