@@ -174,7 +174,7 @@ def test_fedproc_contrast():
     for z, y, value in zip(UNITS, LABELS, (0.367684, 0.603867), strict=True):
         near(info_nce(z[None], y[None], CENTRES, TWO, 1.0)[0], value)
     for share in (1.0, 0.25, 0.0):
-        value = simulations.method("fedproc").loss(
+        value = simulations.method("fedproc", temperature=1.0).loss(
             THETA, Batch(UNITS, LABELS), at(server={"prototypes": CENTRES, "known": TWO, "share": share})
         )
         near(value, share * math.log(2) + (1 - share) * 0.485775)
@@ -466,7 +466,7 @@ def compared(previous):
 
 
 def test_fedssc_contrasts():
-    method = simulations.method("fedssc")
+    method = simulations.method("fedssc", mu_moon=5.0)
     own, context, batch = compared(torch.tensor(Z["previous"]).double())
     near(model_contrast(own["z"], batch.x, context, 0.5), 0.322094)
     near(method.with_shared(own["z"], batch.y, context.server), 0.390135)

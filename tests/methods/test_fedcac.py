@@ -36,7 +36,7 @@ def test_each_row_and_tensor_has_its_own_threshold():
         a=torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[8.0, 7.0], [6.0, 5.0]]]),
         b=torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 0.1]]),
     )
-    marks = simulations.method("fedcac").important(ANY_NAMES, start, theta)
+    marks = simulations.method("fedcac", tau=0.5).important(ANY_NAMES, start, theta)
     assert marks.a.int().tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
     assert marks.b.int().tolist() == [[0, 0, 1, 1], [0, 0, 0, 1]]  # what has not moved is never marked
 

@@ -193,7 +193,7 @@ def test_the_network_and_the_gate_travel():
     assert traffic("fedcp", simulation) == {"up": sent, "down": sent}
 
 
-def test_the_default_weight_is_the_authors_at_their_rate():
+def test_the_default_weight_is_a_tenth_of_the_authors_at_their_rate():
     weights = []
 
     class Noting(FedCP):
@@ -203,4 +203,4 @@ def test_the_default_weight_is_the_authors_at_their_rate():
 
     for lr in (0.005, 0.05):
         federate(Noting(), simulations.ragged(2, rounds=1, lr=lr))
-    assert {round(weight, 12) for weight in weights} == {5.0, 0.5}
+    assert {round(weight, 12) for weight in weights} == {0.5, 0.05}

@@ -94,7 +94,7 @@ def test_a_server_whose_clients_do_not_move_stays(name, settings):
 def test_fedopt_leaves_a_coordinate_alone_that_never_moved(vectors, kind):
     states = of_updates(vectors, simulations.method("fedopt", kind=kind, start=0.0), [1.0, 1.0], [[0.4, 0.0]])
     moved, still = states[-1].server.theta.x
-    assert moved > 1.05 and still == 1
+    assert moved > 1.02 and still == 1
 
 
 @pytest.mark.parametrize("kind", ADAPTIVE)

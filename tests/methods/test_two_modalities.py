@@ -257,7 +257,7 @@ def test_a_round_of_fediot():
     head.load_state_dict({name: before.server.theta[f"head.{name}"] for name in ("weight", "bias")})
     sample = list(fed.sample("labelled", 0.4))
     z = torch.cat([network.features(after.server.theta, batch.x) for network, batch in sample])
-    y, adam = torch.cat([batch.y for _, batch in sample]), torch.optim.Adam(head.parameters(), lr=0.001)
+    y, adam = torch.cat([batch.y for _, batch in sample]), torch.optim.Adam(head.parameters(), lr=0.01)
     for epoch in range(5):
         for some in torch.from_numpy(fed.random(f"server {epoch}").permutation(len(y))).split(5):
             adam.zero_grad()

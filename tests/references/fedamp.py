@@ -32,7 +32,7 @@ def by_cosine(theta, others, origin, sharpness, own):
     return {j: (1 - own) * power / sum(powers.values()) for j, power in powers.items()}
 
 
-def state(c: Clients, alpha=None, sigma=None, lam=1.0, heuristic=False, sharpness=10.0, own=0.3):
+def state(c: Clients, alpha=None, sigma=None, lam=0.1, heuristic=False, sharpness=10.0, own=0.3):
     N, theta, fresh = len(c.ids), [c.start] * len(c.ids), []
     attention = torch.eye(N, dtype=torch.float64)
     pull = lam if alpha is None else lam / alpha

@@ -29,7 +29,7 @@ def overlap(first, second):
     return float(1 - (first - second).abs().sum() / (2 * first.sum())) if first.sum() else 0.0
 
 
-def state(c: Clients, tau=0.5, beta=100):
+def state(c: Clients, tau=0.1, beta=100):
     w, mixture = c.start, [c.start] * len(c.ids)
     mask = [{name: torch.zeros_like(c.start[name], dtype=torch.bool) for name in NAMES}] * len(c.ids)
     for t in range(c.simulation.training.rounds):

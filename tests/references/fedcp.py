@@ -40,7 +40,7 @@ def kernel(first, second):
 
 
 def state(c: Clients, lam=None):
-    lam = 0.025 / c.simulation.training.lr if lam is None else lam
+    lam = 0.0025 / c.simulation.training.lr if lam is None else lam
     w = dict(c.start)
     for name, shape in (("weight", (2 * WIDTH, WIDTH)), ("bias", (2 * WIDTH,))):
         unit = torch.from_numpy(c.random(0, f"gate {name}").random(shape, dtype="float32"))

@@ -21,7 +21,7 @@ def second_moment(kind, v, delta, beta2):
 
 
 def state(c: Clients, kind="adam", server_lr=None, beta1=None, beta2=0.99, tau=0.001, start=None, nesterov=False):
-    eta = server_lr or (1.0 if kind == "momentum" else 0.1)
+    eta = server_lr or {"momentum": 1.0, "adam": 0.03}.get(kind, 0.1)
     beta1 = (0.0 if kind == "adagrad" else 0.9) if beta1 is None else beta1
     w, m = c.start, {name: torch.zeros_like(x) for name, x in c.start.items()}
     v = {name: torch.full_like(x, tau**2 if start is None else start) for name, x in c.start.items()}

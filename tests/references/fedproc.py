@@ -17,7 +17,7 @@ def contrasting(centres, share, temperature):
     return loss
 
 
-def state(c: Clients, temperature=1.0, until=None, unit=True):
+def state(c: Clients, temperature=0.1, until=None, unit=True):
     w, centres = c.start, {}
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)

@@ -30,7 +30,7 @@ def shared_contrast(z, y, means, temperature, negatives):
 
 def state(
     c: Clients,
-    mu_moon=5.0,
+    mu_moon=0.1,
     mu_glob=1.0,
     end=0.1,
     decay=100,

@@ -21,7 +21,7 @@ def imitating(other, share):
     return loss
 
 
-def state(c: Clients, alpha=0.5, beta=0.5, lr=ETA):
+def state(c: Clients, alpha=0.9, beta=0.5, lr=ETA):
     w, v = c.start, [c.start] * len(c.ids)
     for t in range(c.simulation.training.rounds):
         drawn, memes = c.drawn(t), []

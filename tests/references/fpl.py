@@ -11,7 +11,7 @@ TRAINING = {"local_epochs": 1}
 "Logits of up to ±1/τ = ±50 make more of every error of rounding: two epochs would come near the tolerance."
 
 
-def state(c: Clients, contrast=1.0, pull=1.0, temperature=0.02):
+def state(c: Clients, contrast=0.3, pull=1.0, temperature=0.02):
     w, prototypes = c.start, {}
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)

@@ -34,7 +34,7 @@ def valve(theta, z, u):
     return relu((1 + layers("gamma")) * z + layers("beta"))
 
 
-def state(c: Clients, lam=0.01, mu=0.1):
+def state(c: Clients, lam=0.01, mu=1.0):
     server = {name: c.start[name] for name in EXTRACTOR} | start(c)
     heads = [{name: c.start[name] for name in HEAD}] * len(c.ids)
     for t in range(c.simulation.training.rounds):

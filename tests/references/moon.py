@@ -12,7 +12,7 @@ def contrast(theta, x, w, previous, temperature):
     return -(near / (near + far)).log().mean()
 
 
-def state(c: Clients, mu=1.0, temperature=0.5):
+def state(c: Clients, mu=0.1, temperature=0.5):
     w, previous = c.start, [c.start] * len(c.ids)
     for t in range(c.simulation.training.rounds):
         drawn, received = c.drawn(t), w

@@ -49,8 +49,8 @@ class FedCAC(FedAvg):
     identities = [Identity("fedavg", {"tau": 0.0}), Identity("local", clients=1)]
 
     tau: float = hp(0.1, low=0, high=1)
-    """Share τ of a tensor's entries that are important (authors' code: CIFAR-10 0.5, CIFAR-100 0.4, for runs longer than
-    β, after which nobody shares these)."""
+    """Share τ of a tensor's entries that are important (authors' code, for runs longer than β: CIFAR-10 0.5, CIFAR-100
+    0.4)."""
     beta: int = hp(100, low=1)
     "Rounds β until important parameters are shared with nobody (authors' code: CIFAR-10 100, CIFAR-100 170)."
 

@@ -36,7 +36,7 @@ class FML(FedAvg):
     identities = [
         Identity("local", {"alpha": 1.0}, exact=False),
         Identity("fedavg", {"beta": 1.0}, models="global", exact=False),
-        Identity("local", {"lr": 0.1}, clients=1, training={"lr": 0.05}, exact=False),
+        Identity("local", {"lr": 0.1, "alpha": 0.5}, clients=1, training={"lr": 0.05}, exact=False),
     ]
 
     alpha: float = hp(0.9, low=0, high=1)
