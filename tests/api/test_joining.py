@@ -9,7 +9,7 @@ from commands import complaint, output
 
 from fedgrid.api.study_file import read_study
 from fedgrid.cli.joining import settled_rows
-from fedgrid.grid.plan.manifest_model import SearchDescription
+from fedgrid.grid.plan.manifest_model import RowDescription, SearchDescription, StudyDescription
 from fedgrid.grid.study.yaml_file import read
 
 ROWS = """
@@ -18,6 +18,7 @@ methods:
   - {ours: {method: fedprox, mu: 0.3, search: {mu: [0.1, 0.3]}, training: {batch_size: 8}}}
   - fedavg
   - all no federation
+  - all own models
 """
 
 
@@ -53,7 +54,9 @@ def test_what_was_chosen_for_rows_is_what_they_have(working_folder):
         SearchDescription(row, "digits", "drawn", points, [1000], [4], [], chosen)
         for row, chosen in (("ours", 1), ("fedavg", 0), ("local", None))
     ]
-    local, ours, fedavg = settled_rows(read(Path("study.yaml")), searches)
+    rows = {row: RowDescription(row, row) for row in ("local", "ours", "fedavg")}
+    study = StudyDescription("s", "S", methods=rows, searches=searches)
+    local, ours, fedavg = settled_rows(read(Path("study.yaml")), study)
     assert local == "local"
     training = {"batch_size": 8, "lr": 0.3}
     assert ours == {"ours": {"method": "fedprox", "mu": 0.3, "search": False, "training": training}}

@@ -1,7 +1,7 @@
 """``fedgrid compare METHOD --against ARCHIVE``: a method beside a finished study, whose cells are taken over."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import yaml
 
 from fedgrid.errors import UserError, say_notice
 from fedgrid.files import slug, write_text
-from fedgrid.grid.plan.manifest_model import SearchDescription
+from fedgrid.grid.plan.manifest_model import StudyDescription
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.expansion import TRAINING
@@ -54,27 +54,30 @@ def join(archive: Path, row: str | dict[str, Any], out: Path, given: Collection[
     write_text(out, f"{HEADING.format(archive.name)}\n{text}")
     print(f"{study.results}: {counted(merged.new, 'cell')} of {archive.name} added, {merged.same:,} there already")
     if merged.conflicts:
-        say_notice(
-            f"{counted(len(merged.conflicts), 'cell has', 'cells have')} other numbers here: fedgrid merge {archive}"
-        )
+        number = counted(len(merged.conflicts), "cell has", "cells have")
+        say_notice(f"{number} other numbers here, which stay; fedgrid merge {archive} names them")
     return study
 
 
 def _content(finished: "FinishedStudy", row: str | dict[str, Any], out: Path) -> dict[str, Any]:
     """The study of an archive with one row more, as plain values."""
-    theirs = settled_rows(finished.content, finished.results.study.searches)
+    theirs = settled_rows(finished.content, finished.results.study)
     tables = OF_ONE_COLUMN if len(finished.results.columns) == 1 else OF_COLUMNS
     changes = {"name": slug(out.stem), "methods": [*theirs, row], "show": [{"table": table} for table in tables]}
     plain: dict[str, Any] = json.loads(json.dumps(finished.content | changes))
     return plain
 
 
-def settled_rows(content: Section, searches: Sequence[SearchDescription]) -> list[str | dict[str, Any]]:
-    """The entries of a finished study's rows, with what its searches chose in place of these."""
-    chosen = {search.row: search.points[search.chosen] for search in searches if search.chosen is not None}
+def settled_rows(content: Section, study: StudyDescription) -> list[str | dict[str, Any]]:
+    """The entries of a finished study's rows, with what its searches chose in place of these.
+
+    Members of a family that it left out, as their settings did not go together, stay out.
+    """
+    chosen = {search.row: search.points[search.chosen] for search in study.searches if search.chosen is not None}
     entries: dict[str, dict[str, Any]] = {}
     for listed in listed_rows(content["methods"], content.origins["methods"]):
-        entries[listed.label] = listed.settings or entries.get(listed.label, {})
+        if listed.settings or listed.label in study.methods:
+            entries[listed.label] = listed.settings or entries.get(listed.label, {})
     settled = {label: _settled(entry, chosen.get(label, {})) for label, entry in entries.items()}
     return [{label: entry} if entry else label for label, entry in settled.items()]
 

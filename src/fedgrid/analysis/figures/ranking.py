@@ -1,6 +1,7 @@
 """The rows of a column from the best to the last, with lines through those that the seeds cannot tell apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,11 +16,13 @@ from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 
-WIDTH, STEP, MARGIN = 4.4, 0.19, 1.1
-"""Of a panel, from one row to the next, and above and below all rows, in inches."""
-FIRST, APART = 1.03, 0.028
-"""Where the first line of a group is, and from one to the next, in widths of a panel."""
+WIDTH, NAMES, APART = 4.4, 1.3, 0.12
+"""Of a panel, of the names on its left, and from the line of one group to the next, in inches."""
+STEP, MARGIN = 0.19, 1.1
+"""From one row to the next, and above and below all rows, in inches."""
 GLOBAL = "accuracy_global"
+DOT: dict[str, Any] = {"ls": "", "marker": "o", "ms": 4.5, "mec": COLOURS[0]}
+OF_GROUP: dict[str, Any] = {"color": GREY, "lw": 1.0, "marker": "o", "ms": 2.4}
 
 
 class Options(FigureOptions):
@@ -35,18 +38,19 @@ def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     rows = max(len(ranked.entries) for ranked in rankings.values())
     if not rows:
         raise Undrawn("Nothing is drawn, because no row has a score.")
-    groups = max(len(ranked.groups) for ranked in rankings.values())
-    size = ((WIDTH * (1.3 + APART * groups)) * len(rankings), STEP * rows + MARGIN)
-    figure = Figure(figsize=size, layout="constrained")
-    for ax, (name, ranked) in zip(figure.subplots(1, len(rankings), squeeze=False)[0], rankings.items(), strict=True):
+    widths = [width for ranked in rankings.values() for width in (WIDTH, APART * (len(ranked.groups) + 1))]
+    figure = Figure(figsize=(sum(widths) + NAMES * len(rankings), STEP * rows + MARGIN), layout="constrained")
+    axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
+    for ax, beside, (name, ranked) in zip(axes[::2], axes[1::2], rankings.items(), strict=True):
         draw_panel(ax, results, ranked)
+        draw_groups(beside, ranked, ax.get_ylim())
         ax.set_title(results.heterogeneity_title(name), loc="left")
     figure.legend(handles=handles(rankings.values()), loc="outside lower center", ncols=2)
     return figure, f"Methods in order on {results.title(data)}", caption(results, data, rankings)
 
 
 def draw_panel(ax: Axes, results: Results, ranked: Ranking) -> None:
-    """Draw the rows from the top down, each with its lowest and highest seed, and their groups beside them."""
+    """Draw the rows from the top down, each with its lowest and highest seed."""
     scores = cell_scores(results)
     rows = list(ranked.entries.index)
     for place, (label, entry) in enumerate(ranked.entries.iterrows()):
@@ -55,29 +59,32 @@ def draw_panel(ax: Axes, results: Results, ranked: Ranking) -> None:
         mean = 100 * entry["accuracy"]
         reach = [[mean - seeds.min()], [seeds.max() - mean]]
         ax.errorbar(mean, place, xerr=reach, elinewidth=0.8, zorder=2, **WHISKERS)
-        is_global = entry["score"] == GLOBAL
-        ax.plot(mean, place, "o", ms=4.5, mec=COLOURS[0], mfc="white" if is_global else COLOURS[0], zorder=3)
+        ax.plot(mean, place, mfc=filling(entry["score"] == GLOBAL), zorder=3, **DOT)
     ax.set(yticks=range(len(rows)), yticklabels=[results.names[label] for label in rows], ylim=(len(rows) - 0.4, -0.6))
     for text, label in zip(ax.get_yticklabels(), rows, strict=True):
         text.set_fontweight("bold" if label in results.own else "normal")
     ax.set_xlabel("Test accuracy (%)")
-    draw_groups(ax, [[rows.index(label) for label in group] for group in ranked.groups])
 
 
-def draw_groups(ax: Axes, groups: Iterable[Sequence[int]]) -> None:
-    """Draw a line for each group, from its first row to its last, with a dot at each of its rows."""
-    for number, places in enumerate(groups):
-        across = [FIRST + APART * number] * len(places)
-        style = {"color": GREY, "lw": 1.0, "ms": 2.4, "clip_on": False}
-        ax.plot(across, places, "-o", transform=ax.get_yaxis_transform(), **style)
+def draw_groups(ax: Axes, ranked: Ranking, rows: tuple[float, float]) -> None:
+    """Draw a line for each group, with a dot at each of its rows; `rows` is the reach of the panel beside it."""
+    order = list(ranked.entries.index)
+    for number, group in enumerate(ranked.groups):
+        ax.plot([number] * len(group), [order.index(label) for label in group], **OF_GROUP)
+    ax.set(xlim=(-1, len(ranked.groups)), ylim=rows)
+    ax.set_axis_off()
+
+
+def filling(is_global: bool) -> str:
+    """The colour within a dot: hollow for one model for all clients."""
+    return "white" if is_global else COLOURS[0]
 
 
 def handles(rankings: Iterable[Ranking]) -> list[Line2D]:
     """The legend: which model of a row is scored, as far as there are both kinds."""
     scored = {entry == GLOBAL for ranked in rankings for entry in ranked.entries["score"]}
     texts = {False: "a model of each client's own", True: "one model for all clients"}
-    style = {"ls": "", "marker": "o", "ms": 4.5, "mec": COLOURS[0]}
-    return [Line2D([], [], mfc="white" if kind else COLOURS[0], label=texts[kind], **style) for kind in sorted(scored)]
+    return [Line2D([], [], mfc=filling(kind), label=texts[kind], **DOT) for kind in sorted(scored)]
 
 
 def caption(results: Results, data: str, rankings: dict[str, Ranking]) -> str:
