@@ -47,6 +47,13 @@ def test_the_page_names_what_breaks_the_rule(rows):
     assert "| fedavg | 90.00 | – | 90.00 | 0.00 |  |" in lines
 
 
+@pytest.mark.parametrize("name", ["defaults-mnist", "defaults-cifar10"])
+def test_the_tables_of_both_short_studies_are_those_of_their_cells(name):
+    changed = name.replace("defaults", "defaults-changed")
+    rows = defaults.judged(defaults.read(MEASURED / f"{name}.csv", MEASURED / f"{changed}.csv"))
+    assert (MEASURED / f"{name}.md").read_text(encoding="utf-8").endswith(f"\n\n{defaults.page(rows)}\n")
+
+
 def test_the_table_is_that_of_the_measured_cells_and_every_exception_has_its_reason():
     rows = defaults.judged(defaults.read(*TABLES))
     assert (MEASURED / "defaults.md").read_text(encoding="utf-8").endswith(f"\n\n{defaults.page(rows)}\n")
