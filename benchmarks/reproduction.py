@@ -72,8 +72,12 @@ FEW = 1
 """Columns of a claim whose numbers are shown."""
 WITHOUT_NUMBERS = ("The paper's own numbers", "not part of this run")
 """What parts of a claim's numbers begin with that compare nothing of ours."""
-AFTER_SEEDS = re.compile(r"(?<=seed\)|eeds\)).*")
-"""What follows a difference of two rows and its number of seeds."""
+DIFFERENCE = re.compile(
+    r"(?P<where>[^:]+): [^:]+?, (?P<other>[^:]+?) [\d.]+: (?P<sign>[+−])(?P<points>[\d.]+) points "
+    r"\((?:95 % CI [^)]+, )?(?P<seeds>\d+ seeds?)\)"
+)
+"""What begins the numbers of a column in which two rows are compared."""
+SIDE = {"+": "above", "−": "below"}
 DECIDING = re.compile(r", the deciding one of \d+ comparisons")
 
 
@@ -114,17 +118,18 @@ def answers(claims: pd.DataFrame) -> str:
         says, left = (about(paper)[key] for key in ("headline", "open"))
         of_both = [table[(table["paper"] == paper) & (table["says"] == says)] for table in (at_length, claims)]
         rows.append([f"[{title}](#{paper})", says, *map(answer, of_both), left])
-    return markdown(["", "what it claims", "our runs at its own length", "at small scale", "what is open"], rows) + "\n"
+    return markdown(["", "it claims", "our runs at its own length", "at small scale", "open"], rows) + "\n"
 
 
 def answer(claims: pd.DataFrame) -> str:
-    """The verdict on a claim, with the numbers that decided; a dash where it was not run."""
+    """The verdict on a claim and the difference that decided, of two rows; a dash where it was not run."""
     for claim in claims.to_dict("records"):
-        if numbers := deciding(claim):
+        if found := DIFFERENCE.match("; ".join(deciding(claim))):
+            where, other, sign, points, seeds = found.groups()
             alike, columns = int(claim["columns_alike"]), int(claim["columns"])
-            where = f" in {alike} of {columns} columns" if columns > FEW and claim["verdict"] == REFUTED else ""
-            difference = AFTER_SEEDS.sub("", numbers[0])
-            return f"**{VERBS[claim['verdict']]}**{where}. {difference}"
+            share = f" in {alike} of {columns} columns" if columns > FEW and claim["verdict"] == REFUTED else ""
+            verdict = f"**{VERBS[claim['verdict']]}**{share}"
+            return f"{verdict}: {points} points {SIDE[sign]} {other} on {where} ({seeds})"
     return "–"
 
 
