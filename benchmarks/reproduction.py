@@ -115,9 +115,11 @@ def answers(claims: pd.DataFrame) -> str:
     at_length = claims_of(LONG)
     rows = []
     for paper, title in TITLES.items():
-        says, left = (about(paper)[key] for key in ("headline", "open"))
-        of_both = [table[(table["paper"] == paper) & (table["says"] == says)] for table in (at_length, claims)]
-        rows.append([f"[{title}](#{paper})", says, *map(answer, of_both), left])
+        said = about(paper)
+        of_both = [
+            table[(table["paper"] == paper) & (table["says"] == said["headline"])] for table in (at_length, claims)
+        ]
+        rows.append([f"[{title}](#{paper})", said["headline"], *map(answer, of_both), said["open"]])
     return markdown(["", "it claims", "our runs at its own length", "at small scale", "open"], rows) + "\n"
 
 
@@ -126,10 +128,8 @@ def answer(claims: pd.DataFrame) -> str:
     for claim in claims.to_dict("records"):
         if found := DIFFERENCE.match("; ".join(deciding(claim))):
             where, other, sign, points, seeds = found.groups()
-            alike, columns = int(claim["columns_alike"]), int(claim["columns"])
-            share = f" in {alike} of {columns} columns" if columns > FEW and claim["verdict"] == REFUTED else ""
-            verdict = f"**{VERBS[claim['verdict']]}**{share}"
-            return f"{verdict}: {points} points {SIDE[sign]} {other} on {where} ({seeds})"
+            columns = in_columns(claim) if claim["verdict"] == REFUTED else ""
+            return f"**{VERBS[claim['verdict']]}**{columns}: {points} points {SIDE[sign]} {other} on {where} ({seeds})"
     return "–"
 
 
@@ -280,9 +280,15 @@ def mean(number: float, deviation: float) -> str:
 
 def sentence(claim: dict[str, Any]) -> str:
     """A claim with where it stands, and the numbers that decided."""
-    alike, columns = int(claim["columns_alike"]), int(claim["columns"])
-    others = f"; {VERBS[claim['verdict']]} in {alike} of {columns} columns" if columns > FEW else ""
+    columns = in_columns(claim)
+    others = f"; {VERBS[claim['verdict']]}{columns}" if columns else ""
     return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {'; '.join(deciding(claim)[:FEW])}{others}."
+
+
+def in_columns(claim: dict[str, Any]) -> str:
+    """In how many of a claim's columns its verdict holds, where it has several."""
+    alike, columns = int(claim["columns_alike"]), int(claim["columns"])
+    return f" in {alike} of {columns} columns" if columns > FEW else ""
 
 
 def deciding(claim: dict[str, Any]) -> list[str]:

@@ -86,11 +86,11 @@ def compare(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out or Path(f"compare-{method}.yaml")
     if out.exists():
         raise UserError(f"--out: {out} already exists; name another file")
-    given = {name: value for name in USUAL if (value := getattr(arguments, name)) is not None}
+    options = {name: value for name in USUAL if (value := getattr(arguments, name)) is not None}
     if archive := joining.archive_of(arguments.against):
-        study = joining.join(archive, _row(arguments.method, out), out, given)
+        study = joining.join(archive, _row(arguments.method, out), out, options)
     else:
-        study = _compared(method, arguments, USUAL | given, out)
+        study = _compared(method, arguments, USUAL | options, out)
     for notice in study.notices:
         say_notice(notice)
     size = counted(len(study.by_key), "cell")

@@ -35,17 +35,17 @@ def archive_of(words: list[str]) -> Path | None:
     return Path(archives[0]) if archives else None
 
 
-def join(archive: Path, row: str | dict[str, Any], out: Path, given: Collection[str]) -> Study:
+def join(archive: Path, row: str | dict[str, Any], out: Path, options: Collection[str]) -> Study:
     """Writes the study of an archive with one row more, and takes the archive's cells over into its store.
 
-    `row` is the entry of the method, `given` are options of the command that such a study has no use for. Raises
-    UserError where there are any, and where the archive is refused.
+    `row` is the entry of the method, `options` are those of the command that were given though such a study has no use
+    for them. Raises UserError where there are any, and where the archive is refused.
     """
     from fedgrid.api.archive.reading import read_archived_study  # pandas takes time to import
     from fedgrid.api.merging.merge import merge
 
-    if given:
-        raise UserError(f"--{min(given)}: that is for the study of {archive.name} to say")
+    if options:
+        raise UserError(f"--{min(options)}: that is for the study of {archive.name} to say")
     finished = read_archived_study(archive)
     content = _content(finished, row, out)
     study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run

@@ -117,11 +117,9 @@ def draw_clients(ax: Axes, clients: pd.DataFrame, marked: Sequence[int]) -> None
 
 def caption(results: Results, data: str, marked: Sequence[str]) -> str:
     """What the bars are, and which clients are scarce."""
-    several = len(results.study.seeds) > 1
-    whiskers = f"; whiskers: from the lowest to the highest seed ({captions.varied(results)})" if several else ""
     sentences = [
         f"{captions.lead(results)}: test accuracy of each client on {results.title(data)}.",
-        f"Bars: {'mean over ' if several else ''}{captions.seeds(results)}{whiskers}; dashed: the mean over clients. "
+        f"{figure_captions.marks(results, 'Bars')}; dashed: the mean over clients. "
         "Above each panel: mean ± standard deviation over clients, in percent.",
         *(scarce_sentence(results, data, heterogeneity) for heterogeneity in marked),
         *figure_captions.missing_cells(results, entries_of(results, data)),

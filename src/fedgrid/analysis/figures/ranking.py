@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -40,22 +41,21 @@ def draw_figure(results: Results, options: Options, data: str) -> Drawn:
         raise Undrawn("Nothing is drawn, because no row has a score.")
     widths = [width for ranked in rankings.values() for width in (WIDTH, APART * (len(ranked.groups) + 1))]
     figure = Figure(figsize=(sum(widths) + NAMES * len(rankings), STEP * rows + MARGIN), layout="constrained")
+    scores = cell_scores(results)
     axes = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0]
     for ax, beside, (name, ranked) in zip(axes[::2], axes[1::2], rankings.items(), strict=True):
-        draw_panel(ax, results, ranked)
+        draw_panel(ax, results, ranked, scores[(scores["data"] == data) & (scores["heterogeneity"] == name)])
         draw_groups(beside, ranked, ax.get_ylim())
         ax.set_title(results.heterogeneity_title(name), loc="left")
     figure.legend(handles=handles(rankings.values()), loc="outside lower center", ncols=2)
     return figure, f"Methods in order on {results.title(data)}", caption(results, data, rankings)
 
 
-def draw_panel(ax: Axes, results: Results, ranked: Ranking) -> None:
-    """Draw the rows from the top down, each with its lowest and highest seed."""
-    scores = cell_scores(results)
+def draw_panel(ax: Axes, results: Results, ranked: Ranking, scores: pd.DataFrame) -> None:
+    """Draw the rows from the top down, each with the lowest and the highest of its cells' `scores`."""
     rows = list(ranked.entries.index)
     for place, (label, entry) in enumerate(ranked.entries.iterrows()):
-        of_row = scores["label"].eq(label) & scores["heterogeneity"].eq(entry["heterogeneity"])
-        seeds = 100 * scores.loc[of_row & scores["data"].eq(entry["data"]), "accuracy"]
+        seeds = 100 * scores.loc[scores["label"] == label, "accuracy"]
         mean = 100 * entry["accuracy"]
         reach = [[mean - seeds.min()], [seeds.max() - mean]]
         ax.errorbar(mean, place, xerr=reach, elinewidth=0.8, zorder=2, **WHISKERS)
@@ -89,12 +89,9 @@ def handles(rankings: Iterable[Ranking]) -> list[Line2D]:
 
 def caption(results: Results, data: str, rankings: dict[str, Ranking]) -> str:
     """What dots, whiskers and lines are, and how much the seeds can tell."""
-    several = len(results.study.seeds) > 1
-    whiskers = f"; whiskers: from the lowest to the highest seed ({captions.varied(results)})" if several else ""
     sentences = [
         f"{captions.lead(results)}: rows on {results.title(data)} by accuracy.",
-        f"Dots: {'mean over ' if several else ''}{captions.seeds(results)}{whiskers}. Lines on the right join rows "
-        "that cannot be told apart.",
+        f"{figure_captions.marks(results, 'Dots')}. Lines on the right join rows that cannot be told apart.",
         *(ranked.sentence() for ranked in rankings.values()),
         *figure_captions.left_out(results, entries_of(results, data)),
     ]

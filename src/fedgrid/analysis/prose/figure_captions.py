@@ -34,6 +34,13 @@ def sampled(results: Results, data: str) -> list[str]:
     return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]
 
 
+def marks(results: Results, what: str) -> str:
+    """What marks of each row are, such as ``Bars``, and their whiskers; it has no full stop."""
+    if len(results.study.seeds) == 1:
+        return f"{what}: {seeds(results)}"
+    return f"{what}: mean over {seeds(results)}; whiskers: from the lowest to the highest seed ({varied(results)})"
+
+
 def lines(results: Results, drawn: Collection[str], has_bands: bool) -> str:
     """What lines and bands are, where the rows `drawn` have a line."""
     many = len(results.study.seeds) > 1

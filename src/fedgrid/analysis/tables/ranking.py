@@ -55,14 +55,14 @@ def make_table(results: Results, options: Options) -> Table:
 
 def settings(results: Results) -> Mapping[str, str]:
     """By row, the settings that its search took, else those of training that the study gives it, where it does."""
-    given = {
+    of_training = {
         label: {name: value for name, value in row.settings.items() if name.startswith(TRAINING)}
         for label, row in results.study.methods.items()
     }
     chosen = {
         search.row: search.points[search.chosen] for search in results.study.searches if search.chosen is not None
     }
-    return {label: point_text(values) for label, values in (given | chosen).items() if values}
+    return {label: point_text(values) for label, values in (of_training | chosen).items() if values}
 
 
 def printed_entries(row: Mapping[str, Any]) -> list[Entry]:
