@@ -1,69 +1,105 @@
-"""A finished study of one column as a page of Markdown: its rows from the best to the last, with rates and traffic.
+"""docs/ranking.md and its picture, made from the archived cells of the ranking: every number in it is read from them.
 
-python -m benchmarks.ranking results/methods benchmarks/results/methods/digits.md
+python -m benchmarks.ranking    writes docs/ranking.md and its picture
 """
 
 import argparse
-from collections.abc import Iterator
+import hashlib
+from collections import Counter
 from pathlib import Path
 
-import pandas as pd
+from jinja2 import StrictUndefined, Template
 
-from benchmarks.markdown import table as markdown
-from fedgrid.analysis.prose.captions import seeds
-from fedgrid.analysis.prose.duplicate_rows import duplicates
-from fedgrid.analysis.scores.results import Results, load
-from fedgrid.analysis.scores.summary import cell_scores, summary
+from fedgrid.analysis.figures import ranking as ranking_figure
+from fedgrid.analysis.figures.common.style import drawing, write_figure
+from fedgrid.analysis.prose.phrases import listing, percent
+from fedgrid.analysis.scores.ranking import Ranking, ranking
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.tables import ranking as ranking_table
+from fedgrid.analysis.tables.common.grid import markdown
+from fedgrid.api.archive.reading import read_archived_study
 
-HEADER = ["", "method", "scored", "accuracy (%)", "std. over clients (%)", "chosen", "KiB up", "KiB down"]
-CHOSEN = "chosen"
-"""The outcome of the settings that a search took."""
-
-
-def page(folder: Path) -> str:
-    """The page of the study whose results and tables are in `folder`."""
-    results = load(folder / "results.parquet")
-    scores = summary(results)
-    table = pd.DataFrame(rows(results, scores, folder / "tables"), columns=HEADER)
-    table = table.loc[:, (table != "").any()]
-    sentences = [
-        f"# {results.study.title}",
-        f"Accuracy after the last round over {seeds(results)}: mean over clients, then mean ± sample standard "
-        "deviation over seeds. Scored: the model that the method's paper reports. KiB: per client and round.",
-        markdown(list(table.columns), table.to_numpy().tolist()),
-        *duplicates(results, cell_scores(results), scores),
-    ]
-    return "\n\n".join(sentences) + "\n"
+ARCHIVE = Path("benchmarks/cells/ranking.zip")
+OUT, PICTURE = Path("docs/ranking.md"), Path("docs/images/ranking.svg")
+TEMPLATE = Path(__file__).with_suffix(".md.j2")
+BASES = ("local", "fedavg_ft")
+"""What a federation, and what personalisation has to beat."""
+RATE = "training.lr"
 
 
-def rows(results: Results, scores: pd.DataFrame, tables: Path) -> Iterator[list[str]]:
-    """The rows with an accuracy, the highest first; `chosen` is empty where nothing was searched."""
-    costs = pd.read_csv(tables / "costs.csv").set_index("label")
-    chosen: dict[str, str] = {}
-    if (tables / "search.csv").is_file():
-        search = pd.read_csv(tables / "search.csv").set_index("label")
-        chosen = search[search["outcome"].fillna("").str.startswith(CHOSEN)]["settings"].to_dict()
-    ranked = scores[scores["accuracy"].notna()].sort_values("accuracy", ascending=False)
-    for place, entry in enumerate(ranked.to_dict("records"), 1):
-        cost = costs.loc[entry["label"]]
-        yield [
-            str(place),
-            results.names[entry["label"]],
-            entry["score"].removeprefix("accuracy_"),
-            f"{100 * entry['accuracy']:.2f} ± {100 * entry['accuracy_std_seeds']:.2f}",
-            f"{100 * entry['std_clients']:.2f}",
-            chosen.get(entry["label"], ""),
-            *(f"{cost[name]:,.1f}" for name in ("kib_up", "kib_down")),
-        ]
+def page(results: Results) -> str:
+    """The text of the page."""
+    (column,) = results.columns
+    ranked = ranking(results, column)
+    _, grid = ranking_table.make_table(results, ranking_table.Options())
+    template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
+    return template.render(
+        answer=answer(results, ranked),
+        bases=[against(results, ranked, label) for label in BASES],
+        rates=rates(results),
+        table=markdown(grid),
+    )
+
+
+def answer(results: Results, ranked: Ranking) -> str:
+    """Who is first, who cannot be told apart from that, and how many steps there are from there to the last."""
+    order = list(ranked.entries.index)
+    leaders, accuracy = alike(ranked, order[0]) - {order[0]}, percent(ranked.entries.loc[order[0], "accuracy"])
+    names = listing(results.names[row] for row in order if row in leaders) if leaders else "none"
+    steps = [f"{results.names[row]} ({percent(ranked.entries.loc[row, 'accuracy'])})" for row in levels(ranked)]
+    return (
+        f"Of {len(order)} methods {results.names[order[0]]} is first with {accuracy} %. "
+        f"Cannot be told apart from it: {names}. Of {len(steps)} rows every two are told apart: {', '.join(steps)}."
+    )
+
+
+def levels(ranked: Ranking) -> list[str]:
+    """The first row, the next one that is told apart from it, the next one that is from both, and so on."""
+    found: list[str] = []
+    for row in ranked.entries.index:
+        if alike(ranked, row).isdisjoint(found):
+            found.append(row)
+    return found
+
+
+def against(results: Results, ranked: Ranking, base: str) -> str:
+    """How many rows are told apart from a base, above it and below it, and how many are not."""
+    order, same = list(ranked.entries.index), alike(ranked, base)
+    places = [order.index(row) for row in order if row not in same]
+    above = sum(place < order.index(base) for place in places)
+    return (
+        f"{results.names[base]} ({percent(ranked.entries.loc[base, 'accuracy'])} %): {above} are above it, "
+        f"{len(places) - above} below it, and {len(same) - 1} cannot be told apart from it."
+    )
+
+
+def alike(ranked: Ranking, row: str) -> set[str]:
+    """A row, and those that cannot be told apart from it."""
+    return {other for group in ranked.groups if row in group for other in group}
+
+
+def rates(results: Results) -> str:
+    """How many rows have each learning rate."""
+    chosen = [search.points[search.chosen] for search in results.study.searches if search.chosen is not None]
+    counts = Counter(point[RATE] for point in chosen)
+    return listing(f"{rate} for {rows}" for rate, rows in sorted(counts.items()))
+
+
+def digest(results: Results) -> str:
+    """Of the numbers of the ranking."""
+    table, _ = ranking_table.make_table(results, ranking_table.Options())
+    return hashlib.sha256(table.round(4).to_csv().encode()).hexdigest()[:16]
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__.partition("\n")[0])
-    parser.add_argument("results", type=Path, help="folder of the study's results")
-    parser.add_argument("out", type=Path, help="page to write")
-    arguments = parser.parse_args()
-    arguments.out.write_text(page(arguments.results), encoding="utf-8")
+    parser.parse_args()
+    results = read_archived_study(ARCHIVE).results
+    OUT.write_text(page(results), encoding="utf-8")
+    with drawing():
+        figure, title, _ = ranking_figure.draw_figure(results, ranking_figure.Options(), results.columns[0][0])
+        write_figure(figure, PICTURE, f"{title} [{digest(results)}]")
 
 
 if __name__ == "__main__":

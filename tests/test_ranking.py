@@ -1,34 +1,64 @@
-"""The page of a study of one column, from the best row to the last; by hand."""
+"""docs/ranking.md says what the archived cells of the ranking say."""
+
+from pathlib import Path
 
 import pytest
 from toys import Study
 
-from benchmarks.ranking import page
-from fedgrid.analysis.pages.table_set import write_tables
+from benchmarks import ranking as kept
+from fedgrid.analysis.scores.ranking import ranking
+from fedgrid.api.archive.reading import read_archived_study
+from fedgrid.grid.plan.manifest_model import SearchDescription
 
-EQUAL = "local and twin are equal, for every client in every round: "
+SCORES = {
+    "fedper": [0.900, 0.901, 0.903],
+    "ditto": [0.902, 0.899, 0.901],
+    "local": [0.700, 0.702, 0.699],
+    "fedavg_ft": [0.600, 0.601, 0.604],
+    "fedavg": [0.500, 0.503, 0.501],
+}
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Three rows of which two are equal, and one without results."""
-    study = Study(tmp_path, seeds=[0, 1], show=[{"table": "accuracy"}, {"table": "costs"}])
-    study.in_column({"local": [0.5, 0.52], "fedavg": [0.75, 0.75], "twin": [0.5, 0.52]})
-    study.method("later")
-    study.without("later", "dir", 0, "not at hand")
-    (tmp_path / "tables").mkdir()
-    write_tables(study.load(), tmp_path / "tables")
-    return tmp_path
+def results(tmp_path):
+    results = Study(tmp_path).in_column(SCORES).load()
+    for row, chosen in (("fedper", 1), ("ditto", 1), ("local", 0), ("fedavg", None)):
+        points = [{"training.lr": 0.01}, {"training.lr": 0.1}]
+        results.study.searches.append(SearchDescription(row, "digits", "dir", points, [9], [4], [], chosen))
+    return results
 
 
-def test_rows_are_ranked_with_their_traffic_and_twins_are_named(folder):
-    title, about, table, *twins = page(folder).strip().split("\n\n")
-    assert title == "# Toy study" and "over 2 seeds (0, 1)" in about
-    assert table.splitlines() == [
-        "|  | method | scored | accuracy (%) | std. over clients (%) | KiB up | KiB down |",
-        "|---|---|---|---|---|---|---|",
-        "| 1 | fedavg | received | 75.00 ± 0.00 | 0.00 | 1.0 | 3.0 |",
-        "| 2 | local | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 |",
-        "| 3 | twin | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 |",
-    ]
-    assert len(twins) == 1 and twins[0].startswith(EQUAL)
+def test_who_is_first_is_said_with_those_that_cannot_be_told_apart_and_with_the_steps_below(results):
+    said = kept.answer(results, ranking(results, results.columns[0]))
+    assert said.startswith("Of 5 methods fedper is first with 90.13 %. Cannot be told apart from it: ditto. ")
+    assert said.endswith(
+        "Of 4 rows every two are told apart: fedper (90.13), local (70.03), fedavg_ft (60.17), fedavg (50.13)."
+    )
+
+
+def test_a_base_has_so_many_rows_above_it_and_below(results):
+    ranked = ranking(results, results.columns[0])
+    said = "local (70.03 %): 2 are above it, 2 below it, and 0 cannot be told apart from it."
+    assert kept.against(results, ranked, "local") == said
+    assert kept.against(results, ranked, "ditto").endswith(
+        ": 0 are above it, 3 below it, and 1 cannot be told apart from it."
+    )
+
+
+def test_rates_are_counted_over_rows_that_have_one(results):
+    assert kept.rates(results) == "0.01 for 1 and 0.1 for 2"
+
+
+@pytest.fixture(scope="module")
+def archived(request):
+    """The results of the archive."""
+    if not (request.config.rootpath / kept.ARCHIVE).exists():
+        pytest.skip("not all cells of the ranking are computed")
+    return read_archived_study(request.config.rootpath / kept.ARCHIVE).results
+
+
+def test_the_page_and_the_picture_are_what_the_cells_say(archived, request, monkeypatch):
+    """`python -m benchmarks.ranking` writes both anew; the picture holds a digest of its numbers."""
+    monkeypatch.chdir(request.config.rootpath)
+    assert Path(kept.OUT).read_text(encoding="utf-8") == kept.page(archived)
+    assert f"[{kept.digest(archived)}]" in Path(kept.PICTURE).read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from archives import PROJECT, contents, packed
 from commands import complaint, output
 
 from fedgrid.api.study_file import read_study
+from fedgrid.cli import joining
 from fedgrid.cli.joining import settled_rows
 from fedgrid.grid.plan.manifest_model import RowDescription, SearchDescription, StudyDescription
 from fedgrid.grid.study.yaml_file import read
@@ -45,6 +46,17 @@ def test_the_rows_of_an_archive_are_there_and_only_the_method_is_to_train(archiv
     Path("compare-mine.yaml").unlink()
     again = output(capsys, "compare", "mine.py", "--against", str(archive))
     assert again.startswith("results: 0 cells of finished.zip added, 16 there already\n")
+
+
+def test_the_ranking_is_an_archive_that_a_clone_has(archive, capsys, monkeypatch):
+    monkeypatch.setattr(joining.shipped, "folder", lambda name: Path("shipped") / name)
+    missing = complaint(capsys, "compare", "mine.py", "--against", "ranking")
+    assert "a file of the repository, benchmarks/cells/ranking.zip, which is not here" in missing
+    kept = Path("shipped/benchmarks/cells/ranking.zip")
+    kept.parent.mkdir(parents=True)
+    archive.rename(kept)
+    text = output(capsys, "compare", "mine.py", "--against", "ranking")
+    assert text.startswith("results: 16 cells of ranking.zip added, 0 there already\n")
 
 
 def test_what_was_chosen_for_rows_is_what_they_have(working_folder):

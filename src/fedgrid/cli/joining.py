@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from fedgrid import shipped
 from fedgrid.errors import UserError, say_notice
 from fedgrid.files import slug, write_text
 from fedgrid.grid.plan.manifest_model import StudyDescription
@@ -23,16 +24,30 @@ if TYPE_CHECKING:
 OF_ONE_COLUMN, OF_COLUMNS = ("ranking", "against"), ("accuracy", "against")
 "Tables of a study of one data set and heterogeneity, and of several: all rows, and the method against each other one."
 HEADING = "# The study of {} with a method more. Written by fedgrid compare; every line is yours to change."
+RANKING = "ranking"
+"The word for the archive of docs/ranking.md."
 WIDTH = 120
 "Characters of a line of the study."
 
 
 def archive_of(words: list[str]) -> Path | None:
     """The archive that ``--against`` names, where it names one; UserError for one beside other words."""
-    archives = [word for word in words if word.endswith(".zip")]
+    archives = [word for word in words if word == RANKING or word.endswith(".zip")]
     if archives and len(words) > 1:
         raise UserError(f"--against: {archives[0]} is a whole study, beside which nothing else can be named")
-    return Path(archives[0]) if archives else None
+    return _file_of(archives[0]) if archives else None
+
+
+def _file_of(word: str) -> Path:
+    """The file of an archive, or of that of the ranking, which a clone has."""
+    if word != RANKING:
+        return Path(word)
+    file = shipped.folder("benchmarks") / "cells/ranking.zip"
+    if not file.is_file():
+        raise UserError(
+            f"--against: {word} is a file of the repository, benchmarks/cells/ranking.zip, which is not here"
+        )
+    return file
 
 
 def join(archive: Path, row: str | dict[str, Any], out: Path, options: Collection[str]) -> Study:

@@ -3,7 +3,7 @@
 import pytest
 from toys import draw_figure
 
-from fedgrid.analysis.tables.ranking import Options, make_table
+from fedgrid.analysis.tables.ranking import Options, make_table, sign
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.manifest_model import SearchDescription
 
@@ -31,6 +31,10 @@ def test_rows_are_in_order_and_share_letters_where_nothing_tells_them_apart(stud
     assert texts[0] == "90.13 ± 0.15" and texts[1] == "a" and texts[2] == "as received" and texts[3] == "90.13"
     assert texts[4:7] == ["1.0", "3.0", "3.0"] and texts[7] == "–"
     assert "Of 6 pairs 5 are told apart." in grid.caption
+
+
+def test_signs_of_groups_can_be_told_apart_however_many_there_are():
+    assert [sign(group) for group in (0, 25, 26, 51, 52, 53)] == ["a", "z", "A", "Z", "(53)", "(54)"]
 
 
 def test_a_study_of_several_columns_has_none(study):
