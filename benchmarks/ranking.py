@@ -12,9 +12,11 @@ from jinja2 import StrictUndefined, Template
 
 from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
+from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.prose.phrases import listing, percent
 from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.analysis.tables import ranking as ranking_table
 from fedgrid.analysis.tables.common.grid import markdown
 from fedgrid.api.archive.reading import read_archived_study
@@ -38,6 +40,7 @@ def page(results: Results) -> str:
         bases=[against(results, ranked, label) for label in BASES],
         rates=rates(results),
         table=markdown(grid),
+        equal=duplicates(results, cell_scores(results), summary(results)),
     )
 
 
