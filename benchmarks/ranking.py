@@ -4,12 +4,11 @@ python -m benchmarks.ranking    writes docs/ranking.md and its picture
 """
 
 import argparse
-import hashlib
 from collections import Counter
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template
-
+from benchmarks import reproduction_pictures as pictures
+from benchmarks.markdown import rendered
 from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
 from fedgrid.analysis.prose.duplicate_rows import duplicates
@@ -34,8 +33,8 @@ def page(results: Results) -> str:
     (column,) = results.columns
     ranked = ranking(results, column)
     _, grid = ranking_table.make_table(results, ranking_table.Options())
-    template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
-    return template.render(
+    return rendered(
+        TEMPLATE,
         answer=answer(results, ranked),
         bases=[against(results, ranked, label) for label in BASES],
         rates=rates(results),
@@ -91,7 +90,7 @@ def rates(results: Results) -> str:
 def digest(results: Results) -> str:
     """Of the numbers of the ranking."""
     table, _ = ranking_table.make_table(results, ranking_table.Options())
-    return hashlib.sha256(table.round(4).to_csv().encode()).hexdigest()[:16]
+    return pictures.digest(table, decimals=4)
 
 
 def main() -> None:

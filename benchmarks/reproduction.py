@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import StrictUndefined, Template
 
 from benchmarks import papers
 from benchmarks import reproduction_pictures as pictures
+from benchmarks.markdown import rendered
 from benchmarks.markdown import table as markdown
 from fedgrid.analysis.papers.claim_scores import PHRASES
 from fedgrid.analysis.papers.claims import (
@@ -85,12 +85,11 @@ def page(run: Path) -> str:
     """The text of the page."""
     claims = claims_of(run)
     sections = ["\n".join(of_paper(paper, claims[claims["paper"] == paper])) for paper in TITLES]
-    template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
     confirmed = claims[claims["verdict"] == CONFIRMED]
     of_bytes = confirmed["rule"].str.startswith(f"the {PHRASES['bytes']}")
     numbers = distances(run) | {"confirmed": len(confirmed), "of_bytes": int(of_bytes.sum())}
     parts = {"answers": answers(claims), "overview": overview(run, claims), "papers": "\n".join(sections)}
-    return template.render(parts | numbers)
+    return rendered(TEMPLATE, **parts, **numbers)
 
 
 def distances(run: Path) -> dict[str, int | float]:

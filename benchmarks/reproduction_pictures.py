@@ -71,9 +71,9 @@ def of_column(table: pd.DataFrame, column: Column) -> pd.DataFrame:
     return table[place & of_experiment].set_index("row")
 
 
-def digest(table: pd.DataFrame) -> str:
+def digest(table: pd.DataFrame, decimals: int = 2) -> str:
     """Of the numbers that a picture shows."""
-    return hashlib.sha256(table.round(2).to_csv().encode()).hexdigest()[:16]
+    return hashlib.sha256(table.round(decimals).to_csv().encode()).hexdigest()[:16]
 
 
 def draw(table: pd.DataFrame, column: Column) -> Figure:

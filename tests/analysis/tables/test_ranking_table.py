@@ -3,7 +3,8 @@
 import pytest
 from toys import draw_figure
 
-from fedgrid.analysis.tables.ranking import Options, make_table, sign
+from fedgrid.analysis.prose.footnotes import letter
+from fedgrid.analysis.tables.ranking import Options, make_table
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.manifest_model import SearchDescription
 
@@ -33,8 +34,8 @@ def test_rows_are_in_order_and_share_letters_where_nothing_tells_them_apart(stud
     assert "Of 6 pairs 5 are told apart." in grid.caption
 
 
-def test_signs_of_groups_can_be_told_apart_however_many_there_are():
-    assert [sign(group) for group in (0, 25, 26, 51, 52, 53)] == ["a", "z", "A", "Z", "(53)", "(54)"]
+def test_letters_of_groups_can_be_told_apart_however_many_there_are():
+    assert [letter(group) for group in (0, 25, 26, 51, 52, 53)] == ["a", "z", "A", "Z", "(53)", "(54)"]
 
 
 def test_a_study_of_several_columns_has_none(study):

@@ -1,5 +1,7 @@
 """The footnotes of a table: seeds that failed or are absent, by letter."""
 
+from string import ascii_letters
+
 import pandas as pd
 
 from fedgrid.analysis.prose.phrases import listing
@@ -31,8 +33,8 @@ class Footnotes:
 
 
 def letter(i: int) -> str:
-    """The i-th footnote's letter: a, b, …, z, aa, bb and so on."""
-    return chr(ord("a") + i % 26) * (i // 26 + 1)
+    """The letter of number i, from 0: a to z, A to Z, then (53) and so on, so that several can stand side by side."""
+    return ascii_letters[i] if i < len(ascii_letters) else f"({i + 1})"
 
 
 def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from string import ascii_letters
 from typing import Any
 
 import pandas as pd
 
 from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.footnotes import letter
 from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.ranking import Ranking, ranking
@@ -42,7 +42,7 @@ def make_table(results: Results, options: Options) -> Table:
     ranked = ranking(results, results.columns[0])
     letters = dict.fromkeys(ranked.entries.index, "")
     for number, group in enumerate(ranked.groups):
-        letters |= {row: letters[row] + sign(number) for row in group}
+        letters |= {row: letters[row] + letter(number) for row in group}
     table = ranked.entries[["accuracy", "accuracy_std_seeds", "score", "worst_tenth"]].assign(
         groups=pd.Series(letters, dtype=object), settings=pd.Series(settings(results), dtype=object)
     )
@@ -51,11 +51,6 @@ def make_table(results: Results, options: Options) -> Table:
     rows = [(results.names[row["label"]], printed_entries(row)) for row in table.to_dict("records")]
     header = [[(text, 1) for text in HEADERS]]
     return table, Grid(caption(results, ranked), "Method", header, rows)
-
-
-def sign(group: int) -> str:
-    """One character for each of 52 groups, and a number in brackets for the others, so that signs can be joined."""
-    return ascii_letters[group] if group < len(ascii_letters) else f"({group + 1})"
 
 
 def settings(results: Results) -> Mapping[str, str]:
