@@ -94,6 +94,16 @@ FLAWED = {
         method.test_a_round_returns_a_state_of_the_same_form,
         r"`round` puts a stack of 2 into s.server.theta.extractor.1.weight; fed.average",
     ),
+    "a mean over all clients": (
+        [(ROUND, "        average = fed.upload(local.theta).map(lambda t: t.sum(dim=0) / 5)\n")],
+        method.test_models_keep_their_size_where_some_take_part,
+        r"2 of 5 clients took part at a tiny rate, and extractor.1.weight has 0.4\d times its norm; fed.average",
+    ),
+    "a sum in place of a mean": (
+        [(ROUND, "        average = fed.upload(local.theta).map(lambda t: t.sum(dim=0))\n")],
+        method.test_models_keep_their_size_where_some_take_part,
+        "has 2.00 times its norm",
+    ),
     "a change in place": (
         [(ROUND, ROUND + '        s.server.theta["head.bias"].add_(1)\n')],
         method.test_a_round_returns_a_state_of_the_same_form,

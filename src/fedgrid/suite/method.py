@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from fedgrid.engine.federation.method import Identity, Method
 from fedgrid.engine.federation.participation import everyone
@@ -40,6 +41,8 @@ RANDOM = (
 )
 KEEP = "keep all that lasts between rounds in the State, not in the method, its module or the federation"
 LEAST_GAIN = 0.2
+KEPT = 0.75, 1.5
+"The norm of a parameter after a round in which next to nothing is learnt, as a share of that before it."
 
 
 def four_rounds(participation: float = 1.0) -> Simulation:
@@ -89,6 +92,28 @@ def test_a_round_returns_a_state_of_the_same_form(method_name: str) -> None:
             for name, tensor in simulations.entries(stacks, part):
                 expect(len(tensor) == len(ids), f"{name} has {len(tensor)} rows for {len(ids)} participants")
         state = state.scatter(ids, after)
+
+
+@check("means are those of the participants, not of all clients", CALLS)
+def test_models_keep_their_size_where_some_take_part(method_name: str) -> None:
+    """At a tiny rate models stay as they are, unless a sum over participants is divided by another number."""
+    method = simulations.method(method_name, **simulations.brief(method_name))
+    simulation = simulations.ragged(participation=0.5, batch_size=8, lr=1e-6)
+    start = method.setup(everyone(simulation, 0))
+    ids, end = simulations.one_round(method, simulation, 0, start)
+    before, after = (_norms(method, simulation, state, ids) for state in (start, end))
+    for name, norm in before.items():
+        share, rule = after[name] / norm, f"{len(ids)} of {simulation.data.clients} clients took part at a tiny rate"
+        changed = f"{rule}, and {name} has {share:.2f} times its norm; fed.average(…) is the participants' mean"
+        expect(KEPT[0] < share < KEPT[1], changed)
+
+
+def _norms(method: Method, simulation: Simulation, state: State, ids: Tensor) -> dict[str, float]:
+    """By parameter, the norm over the models that clients `ids` use; none of parameters that are zero."""
+    with torch.no_grad():
+        models = method.used(everyone(simulation, 1, state), state)
+    norms = {name: float(t[ids].norm()) for name, t in simulations.entries(models or {}) if t.is_floating_point()}
+    return {name: norm for name, norm in norms.items() if norm}
 
 
 def check_start(state: State, clients: int) -> None:
