@@ -22,7 +22,7 @@ from fedgrid.quantities import counted
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 "The time of all members: the first that the format has."
-COMPRESSED = (".parquet", ".pdf", ".safetensors")
+COMPRESSED = (".pdf", ".safetensors")
 "What compression would not make smaller."
 UNDATED = "1980-01-01"
 NO_LICENSE = "Not stated; ask the authors."
