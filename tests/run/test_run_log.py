@@ -93,6 +93,18 @@ def test_chosen_cells_take_the_place_of_those_that_waited_and_later_rungs_are_co
     ]
 
 
+def test_a_cell_that_two_rows_may_take_stands_for_the_one_that_waited(capsys):
+    rows = [{"fast": {"method": "local"}}, {"slow": {"method": "local", "search": {"lr": [0.01, 0.1]}}}]
+    searched = study_of(**SEARCHED | {"methods": rows})
+    run = run_log.RunLog(searched)
+    total = len(run.work)
+    ended = next(c for e in searched.experiments for c in e.options if c.row.label == "slow" and c.seed == 0)
+    assert searched.known[ended.key].row.label == "fast"
+    run.start(1, "train", {"key": ended.key})
+    run.fail(1)
+    assert f"✗ 1/{total} " in capsys.readouterr().err
+
+
 def test_a_cell_that_fails_says_why_and_snakemake_does_not(study, told):
     cell = study.cells[1]
     told(**job(1, cell))

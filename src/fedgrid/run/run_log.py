@@ -40,11 +40,14 @@ class RunLog:
     def __post_init__(self) -> None:
         waiting = {key: cell for key, cell in self.study.by_key.items() if cell.waiting}
         known = {key: measured.seconds for key, cell in waiting.items() if (measured := cost(cell))}
-        usual = mean(known.values()) if known else 1.0
-        self.work = {key: known.get(key, usual) for key in waiting}
+        self.usual = mean(known.values()) if known else 1.0
+        self.work = {key: known.get(key, self.usual) for key in waiting}
         "What each cell of this run is estimated to take, in seconds; all the same where nothing is known."
-        self.pending = {cell.table_position: key for key, cell in waiting.items() if cell.pending}
-        "By place in the tables, cells whose settings a search has yet to choose: they get another key by them."
+        pending = {cell.table_position: key for key, cell in waiting.items() if cell.pending}
+        options = (cell for experiment in self.study.experiments for cell in experiment.options)
+        self.pending = {c.key: pending[c.table_position] for c in options if c.table_position in pending}
+        """Cells whose settings a search has yet to choose, by the keys that they may get; two rows may have the same
+        cell among those."""
         self.ended: set[str] = set()
         self.began: float | None = None
         "When the first of them began, in seconds of a clock that never goes back."
@@ -95,7 +98,7 @@ class RunLog:
 
     def _end(self, cell: Cell, mark: str, how: str) -> None:
         if cell.key not in self.work:  # it was chosen during the run, or belongs to a search that the run came to
-            self.work[cell.key] = self.work.pop(self.pending.get(cell.table_position, ""), 1.0)
+            self.work[cell.key] = self.work.pop(self.pending.get(cell.key, ""), self.usual)
         self.ended.add(cell.key)
         self._tell(f"{mark} {len(self.ended)}/{len(self.work)}  {_words(cell)}: {how}{self._time_left()}")
         self._draw()
