@@ -51,7 +51,7 @@ def test_captions(common_ablated):
     _, title, caption = curves(results, "digits")
     assert title == "Learning curves on Digits"
     assert "bands: from the lowest to the highest seed" in caption
-    assert "Not drawn, because a seed diverged or nothing was scored: Ditto (homogeneous, 2 clients)." in caption
+    assert "Not drawn, because a seed diverged or nothing was scored: homogeneous, 2 clients: Ditto." in caption
     _, _, caption = ablation(results, "ditto", "digits")
     assert "whiskers: ± sample standard deviation over seeds" in caption
     assert "The axis starts at 60 %, not at zero." in caption

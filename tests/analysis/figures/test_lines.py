@@ -56,8 +56,8 @@ def test_a_moving_average_is_over_rounds_and_says_so(learning):
     figure, _, caption = curves(results, "digits", window=4)
     assert lines(figure.axes[0]) == [[[0, 15], [2, 25], [4, 45], [6, 75]]]
     assert "each point the mean over the evaluated rounds among the last 4." in caption
-    assert "Not drawn, because a seed diverged or nothing was scored: bad (Dirichlet)." in caption
-    assert "Not drawn, because no seed is finished: Dirichlet: late." in caption
+    assert "Not drawn, because a seed diverged or nothing was scored: bad." in caption
+    assert "Not drawn, because no seed is finished: late." in caption
     assert names(figure) == ["good"]
     for window in (1, 6, 50):  # no longer than the run
         figure, _, caption = curves(results, "digits", window=window)
@@ -171,7 +171,7 @@ def test_a_sweep_over_heterogeneities(swept):
     assert title == "Accuracy over Dirichlet's β on Digits"
     assert "Hollow marks: the paper's printed numbers." in caption
     assert "Not drawn, for lack of a value: 2 classes." in caption
-    assert "two (Dirichlet 1, 2 clients)" in caption
+    assert "Dirichlet 1, 2 clients: two" in caption
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_figures_say_what_they_lack(folder):
     drawn = folder / "figures"
     assert {file.stem for file in drawn.iterdir()} == {"curves-digits", "curves-digits.narrow", "ablation-ditto-digits"}
     text = (drawn / "curves-digits.txt").read_text()
-    assert "Not drawn, because a seed diverged or nothing was scored: Ditto (homogeneous, 2 clients)." in text
+    assert "Not drawn, because a seed diverged or nothing was scored: homogeneous, 2 clients: Ditto." in text
     none = "Dirichlet β=0.1, 2 clients: ditto w/o pull; homogeneous, 2 clients: FedAvg."
     assert f"Not drawn, because no seed is finished: {none}" in text
     assert "Drawn from fewer seeds: Dirichlet β=0.1, 2 clients: Local (2 of 3) and FedAvg (1 of 3)." in text

@@ -34,6 +34,15 @@ def test_rows_are_in_order_and_share_letters_where_nothing_tells_them_apart(stud
     assert "Of 6 pairs 5 are told apart." in grid.caption
 
 
+def test_rows_that_diverged_are_named_with_the_number_of_their_seeds(study):
+    study.cell("moon", "dir", 0, {1: [0.5, 0.5]}).cell("moon", "dir", 1, {1: [0.5, 0.5]}, status="diverged")
+    study.cell("scaffold", "dir", 0, {1: [0.5, 0.5]}, status="diverged")
+    study.cell("scaffold", "dir", 1, {1: [0.5, 0.5]}, status="diverged")
+    table, grid = make_table(study.load(), Options())
+    assert table["label"].tolist() == ["fedper", "ditto", "local", "fedavg"]
+    assert grid.caption.endswith("Not ranked, because training diverged: moon (1 seed) and scaffold (2 seeds).")
+
+
 def test_letters_of_groups_can_be_told_apart_however_many_there_are():
     assert [letter(group) for group in (0, 25, 26, 51, 52, 53)] == ["a", "z", "A", "Z", "(53)", "(54)"]
 

@@ -71,13 +71,9 @@ def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
 
     `entries` are the rows of `measured.statuses` that a figure shows.
     """
-    bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
-    names = [
-        f"{results.names[entry.label]} ({results.heterogeneity_title(entry.heterogeneity)})"
-        for _, panel in bad.groupby("heterogeneity", sort=False)
-        for entry in panel.itertuples()
-    ]
-    sentences = [f"Not drawn, because a seed diverged or nothing was scored: {listing(names)}."] if names else []
+    bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])].assign(counted="")
+    why = "Not drawn, because a seed diverged or nothing was scored"
+    sentences = [f"{why}: {by_panel(results, bad)}."] if len(bad) else []
     return sentences + missing_cells(results, entries)
 
 
@@ -95,10 +91,11 @@ def missing_cells(results: Results, entries: pd.DataFrame) -> list[str]:
 
 
 def by_panel(results: Results, entries: pd.DataFrame) -> str:
-    """The names of entries, each with its text in the column `counted`, by heterogeneity."""
+    """The names of entries, each with its text in the column `counted`, by heterogeneity where there are several."""
     panels = {title: entries[entries["heterogeneity"] == name] for name, title in results.study.heterogeneity.items()}
     return "; ".join(
-        f"{title}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
+        f"{title}: " * (len(panels) > 1)
+        + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
         for title, panel in panels.items()
         if len(panel)
     )

@@ -22,6 +22,8 @@ class Ranking:
     "Rows of which no two are told apart, as in `multiple.groups`."
     apart: int
     "Pairs of rows that are told apart."
+    diverged: pd.Series
+    "By label of a row that has no score for it, the number of seeds with which training diverged."
 
     def sentence(self) -> str:
         """How groups are made, and how many pairs of rows differ."""
@@ -38,5 +40,7 @@ def ranking(results: Results, column: Column) -> Ranking:
     scores = scores_by_column(results, cell_scores(results), every).get((*column, EVERY))
     apart = [] if scores is None else told_apart(scores)
     of_column = every[(every["data"] == column[0]) & (every["heterogeneity"] == column[1])]
-    entries = of_column[of_column["rank"].notna()].sort_values("rank", kind="stable").set_index("label")
-    return Ranking(entries, groups(list(entries.index), apart), len(apart))
+    of_column = of_column.set_index("label")
+    entries = of_column[of_column["rank"].notna()].sort_values("rank", kind="stable")
+    diverged = of_column.loc[of_column["status"] == "diverged", "seeds_failed"]
+    return Ranking(entries, groups(list(entries.index), apart), len(apart), diverged)

@@ -9,7 +9,7 @@ import pandas as pd
 from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import letter
-from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.prose.phrases import listing, percent
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import DASH, Results
@@ -17,6 +17,7 @@ from fedgrid.analysis.tables import costs
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.errors import UserError
 from fedgrid.grid.study.expansion import TRAINING, point_text
+from fedgrid.quantities import counted
 
 HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Settings"]
 SPENT = ("kib_up", "kib_down", "seconds")
@@ -87,4 +88,7 @@ def caption(results: Results, ranked: Ranking) -> str:
         "Worst 10 %: mean accuracy of the worst tenth of the clients, mean over seeds. KiB: of a client and round.",
         "Settings: what a search chose, else what the study gives this row's training.",
     ]
+    unranked = [f"{results.names[row]} ({counted(seeds, 'seed')})" for row, seeds in ranked.diverged.items()]
+    if unranked:
+        sentences.append(f"Not ranked, because training diverged: {listing(unranked)}.")
     return " ".join(sentences)
