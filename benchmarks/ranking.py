@@ -13,46 +13,57 @@ from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
 from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.prose.phrases import listing, percent
+from fedgrid.analysis.scores.comparisons import LEVEL, Scores
+from fedgrid.analysis.scores.domains import EVERY
 from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.scores.summary import cell_scores, summary
+from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
 from fedgrid.analysis.tables import ranking as ranking_table
+from fedgrid.analysis.tables.against import differences
 from fedgrid.analysis.tables.common.grid import markdown
 from fedgrid.api.archive.reading import read_archived_study
+from fedgrid.quantities import counted
 
 ARCHIVE = Path("benchmarks/cells/ranking.zip")
 OUT, PICTURE = Path("docs/ranking.md"), Path("docs/images/ranking.svg")
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 BASES = ("local", "fedavg_ft")
 """What a federation, and what personalisation has to beat."""
-RATE = "training.lr"
 
 
 def page(results: Results) -> str:
     """The text of the page."""
     (column,) = results.columns
     ranked = ranking(results, column)
+    cells = cell_scores(results)
+    scores = scores_by_column(results, cells, summary(results))[*column, EVERY]
     _, grid = ranking_table.make_table(results, ranking_table.Options())
     return rendered(
         TEMPLATE,
         answer=answer(results, ranked),
-        bases=[against(results, ranked, label) for label in BASES],
+        bases=[f"{against(results, ranked, label)} {alone(results, scores, label)}" for label in BASES],
         rates=rates(results),
         table=markdown(grid),
-        equal=duplicates(results, cell_scores(results), summary(results)),
+        equal=duplicates(results, cells, summary(results)),
     )
 
 
 def answer(results: Results, ranked: Ranking) -> str:
-    """Who is first, who cannot be told apart from that, and how many steps there are from there to the last."""
+    """Who is first, how many cannot be told apart from that, and the steps from there to the last."""
     order = list(ranked.entries.index)
-    leaders, accuracy = alike(ranked, order[0]) - {order[0]}, percent(ranked.entries.loc[order[0], "accuracy"])
-    names = listing(results.names[row] for row in order if row in leaders) if leaders else "none"
-    steps = [f"{results.names[row]} ({percent(ranked.entries.loc[row, 'accuracy'])})" for row in levels(ranked)]
+    leaders = alike(ranked, order[0]) - {order[0]}
+    last = max(leaders, key=order.index, default=None)
+    said = f"{counted(len(leaders), 'other')}, down to {named(results, ranked, last)}" if last else "none"
+    steps = [named(results, ranked, row) for row in levels(ranked)]
     return (
-        f"Of {len(order)} methods {results.names[order[0]]} is first with {accuracy} %. "
-        f"Cannot be told apart from it: {names}. Of {len(steps)} rows every two are told apart: {', '.join(steps)}."
+        f"Of {len(order)} rows {named(results, ranked, order[0])} is first. Cannot be told apart from it: {said}. "
+        f"Of {len(steps)} rows every two are told apart: {', '.join(steps)}."
     )
+
+
+def named(results: Results, ranked: Ranking, row: str) -> str:
+    """A row by its name, with its accuracy."""
+    return f"{results.names[row]} ({percent(ranked.entries.loc[row, 'accuracy'])} %)"
 
 
 def levels(ranked: Ranking) -> list[str]:
@@ -70,8 +81,22 @@ def against(results: Results, ranked: Ranking, base: str) -> str:
     places = [order.index(row) for row in order if row not in same]
     above = sum(place < order.index(base) for place in places)
     return (
-        f"{results.names[base]} ({percent(ranked.entries.loc[base, 'accuracy'])} %): {above} are above it, "
-        f"{len(places) - above} below it, and {len(same) - 1} cannot be told apart from it."
+        f"{named(results, ranked, base)}: {above} are above it, {len(places) - above} below it, and {len(same) - 1} "
+        "cannot be told apart from it."
+    )
+
+
+def alone(results: Results, scores: Scores, base: str) -> str:
+    """The same where the base alone had been compared with the others, as somebody plans who has one question."""
+    pairs = [(row, base) for row in scores.values.index if row != base]
+    found = [pair for pair in differences(scores, pairs).values() if pair["p_adjusted"] <= LEVEL]
+    above = sum(pair["difference"] > 0 for pair in found)
+    first = max(scores.values.index, key=scores.mean)
+    low, high = map(percent, (lead := scores.between(first, base)).interval())
+    return (
+        f"With these {len(pairs)} comparisons alone: {above} above, {len(found) - above} below. "
+        f"{results.names[first]} less {results.names[base]}, as if nothing else had been compared: "
+        f"{percent(lead.difference)} points, {low} to {high} (95 %)."
     )
 
 
@@ -81,9 +106,9 @@ def alike(ranked: Ranking, row: str) -> set[str]:
 
 
 def rates(results: Results) -> str:
-    """How many rows have each learning rate."""
+    """How many rows have each learning rate, by whichever name: methods that take steps of their own have their own."""
     chosen = [search.points[search.chosen] for search in results.study.searches if search.chosen is not None]
-    counts = Counter(point[RATE] for point in chosen)
+    counts = Counter(rate for point in chosen for rate in point.values())
     return listing(f"{rate} for {rows}" for rate, rows in sorted(counts.items()))
 
 
