@@ -42,7 +42,7 @@ def page(results: Results) -> str:
         TEMPLATE,
         answer=answer(results, ranked),
         bases=[f"{against(results, ranked, label)} {alone(results, scores, label)}" for label in BASES],
-        rates=rates(results),
+        rates=rates(results, ranked),
         table=markdown(grid),
         equal=duplicates(results, cells, summary(results)),
     )
@@ -105,9 +105,10 @@ def alike(ranked: Ranking, row: str) -> set[str]:
     return {other for group in ranked.groups if row in group for other in group}
 
 
-def rates(results: Results) -> str:
-    """How many rows have each learning rate, by whichever name: methods that take steps of their own have their own."""
-    chosen = [search.points[search.chosen] for search in results.study.searches if search.chosen is not None]
+def rates(results: Results, ranked: Ranking) -> str:
+    """How many ranked rows have each learning rate, their own where their steps are."""
+    searches = [search for search in results.study.searches if search.row in ranked.entries.index]
+    chosen = [search.points[search.chosen] for search in searches if search.chosen is not None]
     counts = Counter(rate for point in chosen for rate in point.values())
     return listing(f"{rate} for {rows}" for rate, rows in sorted(counts.items()))
 

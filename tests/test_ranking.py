@@ -24,7 +24,7 @@ SCORES = {
 @pytest.fixture
 def results(tmp_path):
     results = Study(tmp_path).in_column(SCORES).load()
-    for row, chosen in (("fedper", 1), ("ditto", 1), ("local", 0), ("fedavg", None)):
+    for row, chosen in (("fedper", 1), ("ditto", 1), ("local", 0), ("fedavg", None), ("diverged", 1)):
         points = [{"lr" if row == "ditto" else "training.lr": rate} for rate in (0.01, 0.1)]
         results.study.searches.append(SearchDescription(row, "digits", "dir", points, [9], [4], [], chosen))
     return results
@@ -55,7 +55,7 @@ def test_a_base_is_compared_alone_too(results):
 
 
 def test_rates_are_counted_over_rows_that_have_one(results):
-    assert kept.rates(results) == "0.01 for 1 and 0.1 for 2"
+    assert kept.rates(results, ranking(results, results.columns[0])) == "0.01 for 1 and 0.1 for 2"
 
 
 @pytest.fixture(scope="module")

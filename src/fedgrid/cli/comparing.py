@@ -59,7 +59,7 @@ USUAL = {
     option(
         "--against NAME",
         "names of methods, and families such as: all, all personalised, all split model (default: all); "
-        "or a file of fedgrid bundle, whose cells are taken over",
+        "or a file of fedgrid bundle, or ranking (docs/ranking.md), whose cells are taken over",
         nargs="+",
         default=[ALL],
     ),
@@ -80,6 +80,7 @@ def compare(arguments: argparse.Namespace) -> None:
     fedgrid compare mine.py
     fedgrid compare mine.py --data cifar10 --against all personalised --seeds 3 --rounds 100
     fedgrid compare mine.py --data mnist fmnist --heterogeneity dirichlet:beta=0.5 pathological:classes=2,clients=50
+    fedgrid compare mine.py --against ranking
     fedgrid compare mine.py --against finished.zip
     """
     method, _, _ = locate("methods", arguments.method)

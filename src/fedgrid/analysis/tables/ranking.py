@@ -84,6 +84,7 @@ def caption(results: Results, ranked: Ranking) -> str:
     (column,) = results.columns
     sentences = [
         f"{captions.lead(results)}: the rows on {results.column(*column)} by accuracy, over {captions.seeds(results)}.",
+        "Acc.: mean over clients, then mean ± sample standard deviation over seeds.",
         f"Groups: rows that share a letter cannot be told apart. {ranked.sentence()}",
         "Worst 10 %: mean accuracy of the worst tenth of the clients, mean over seeds. KiB: of a client and round.",
         "Settings: what a search chose, else what the study gives this row's training.",
