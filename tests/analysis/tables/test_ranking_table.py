@@ -85,8 +85,11 @@ def test_settings_are_those_of_a_search_or_of_the_rows_own_training(study):
     rows = results.study.methods
     rows["local"].settings.update({"training.lr": 0.1, "mu": 2})
     rows["ditto"].settings.update({"training.lr": 0.1})
+    rows["fedper"].settings.update({"lr": 0.03})
+    rows["fedavg"].settings.update({"lr": None})
     search = SearchDescription("ditto", "digits", "dir", [{"lam": 0.5}, {"lam": 2.0}], [9], [4], [], 1)
     results.study.searches.append(search)
     table, _ = make_table(results, Options())
     settings = table.set_index("label")["settings"]
-    assert settings["local"] == "lr = 0.1" and settings["ditto"] == "lam = 2" and settings.isna()["fedavg"]
+    assert settings["local"] == "lr = 0.1" and settings["ditto"] == "lam = 2" and settings["fedper"] == "lr = 0.03"
+    assert settings.isna()["fedavg"]

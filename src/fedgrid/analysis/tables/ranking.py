@@ -22,6 +22,8 @@ from fedgrid.quantities import counted
 HEADERS = ["Acc. (%)", "Groups", "Scored", "Worst 10 % (%)", "KiB up", "KiB down", "Time (s)", "Settings"]
 SPENT = ("kib_up", "kib_down", "seconds")
 """Columns of the table of costs."""
+RATE = "lr"
+"""The learning rate of methods that take steps of their own, which is not the study's."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,11 @@ def make_table(results: Results, options: Options) -> Table:
 def settings(results: Results) -> Mapping[str, str]:
     """By row, the settings that its search took, else those of training that the study gives it, where it does."""
     of_training = {
-        label: {name: value for name, value in row.settings.items() if name.startswith(TRAINING)}
+        label: {
+            name: value
+            for name, value in row.settings.items()
+            if name.startswith(TRAINING) or (name == RATE and value is not None)
+        }
         for label, row in results.study.methods.items()
     }
     chosen = {
