@@ -19,6 +19,8 @@ from fedgrid.api.archive import checking, provenance
 from fedgrid.api.archive.contents import STATES, project_members
 from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.loading import names
 from fedgrid.run.lock import StoreLock
 
 pytest.importorskip("rocrate")
@@ -131,6 +133,16 @@ def test_other_code_is_named_and_what_a_run_does(archive, here, capsys, monkeypa
     monkeypatch.setattr(provenance, "modules", lambda *_: {"fedgrid.engine.rounds": "another"})
     text = output(capsys, "open", archive)
     assert "the code here differs from that of 16 of 16 cells (" in text and "): a run trains these again\n" in text
+
+
+def test_code_of_every_method_is_the_same_here_as_its_key_says():
+    """Whatever identities the ledger has for what the method imports."""
+    codes = {name: modules_of_cell(f"fedgrid.methods.{name}", None, "fedgrid.models.cnn") for name in names("methods")}
+    cells = {name: provenance.CellCode(f"{name}.parquet", name) for name in codes}
+    archived = provenance.Provenance(1, fedgrid.__version__, "study.yaml", "full", "results", cells, codes, {})
+    assert archived.differing() == {}
+    codes["fedprox"] |= {"fedgrid.methods.fedavg": "another"}
+    assert archived.differing() == {"fedgrid.methods.fedavg": 1}
 
 
 def test_another_folder_of_results_is_named(archive, here, capsys):

@@ -3,7 +3,7 @@
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -18,6 +18,7 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.codec import decode, encode
 from fedgrid.grid.study.fingerprint import fingerprint, modules
 from fedgrid.grid.study.ledger import ENGINE
+from fedgrid.grid.study.sources import Sources
 from fedgrid.loading import OUTSIDE
 from fedgrid.shipped import PACKAGE
 
@@ -56,7 +57,9 @@ class Provenance:
     def differing(self) -> dict[str, int]:
         """Modules of fedgrid whose code is another one here, and how many of the cells that concerns."""
         number: Counter[str] = Counter()
-        here = {code: modules(ENGINE, None, [*filter(_is_here, names)]) for code, names in self.modules.items()}
+        here = {
+            code: modules(ENGINE, None, _entries([*filter(_is_here, names)])) for code, names in self.modules.items()
+        }
         for cell in self.cells.values():
             code = self.modules[cell.code].items()
             number.update(name for name, digest in code if _is_ours(name) and here[cell.code].get(name) != digest)
@@ -119,6 +122,13 @@ def _requirements() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return versions
+
+
+def _entries(names: Collection[str]) -> list[str]:
+    """Those of the modules that none of the others imports: what a key names, and the rest belongs to."""
+    sources = Sources.of(ENGINE)
+    imported = {found for name in names for found in sources.closure([name]) if found != name}
+    return [name for name in names if name not in imported]
 
 
 def _is_ours(name: str) -> bool:
