@@ -57,7 +57,7 @@ def answer(results: Results, ranked: Ranking) -> str:
     steps = [named(results, ranked, row) for row in levels(ranked)]
     return (
         f"Of {len(order)} rows {named(results, ranked, order[0])} is first. Cannot be told apart from it: {said}. "
-        f"Of {len(steps)} rows every two are told apart: {', '.join(steps)}."
+        f"From there to the last row the seeds tell {len(steps)} steps, of which every two differ: {', '.join(steps)}."
     )
 
 

@@ -34,7 +34,7 @@ def test_who_is_first_is_said_with_those_that_cannot_be_told_apart_and_with_the_
     said = kept.answer(results, ranking(results, results.columns[0]))
     first = "Of 5 rows fedper (90.13 %) is first. Cannot be told apart from it: 1 other, down to ditto (90.07 %). "
     steps = "fedper (90.13 %), local (70.03 %), fedavg_ft (60.17 %), fedavg (50.13 %)."
-    assert said == f"{first}Of 4 rows every two are told apart: {steps}"
+    assert said == f"{first}From there to the last row the seeds tell 4 steps, of which every two differ: {steps}"
 
 
 def test_a_base_has_so_many_rows_above_it_and_below(results):
