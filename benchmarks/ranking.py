@@ -35,8 +35,8 @@ def page(results: Results) -> str:
     """The text of the page."""
     (column,) = results.columns
     ranked = ranking(results, column)
-    cells = cell_scores(results)
-    scores = scores_by_column(results, cells, summary(results))[*column, EVERY]
+    cells, entries = cell_scores(results), summary(results)
+    scores = scores_by_column(results, cells, entries)[*column, EVERY]
     _, grid = ranking_table.make_table(results, ranking_table.Options())
     return rendered(
         TEMPLATE,
@@ -44,7 +44,7 @@ def page(results: Results) -> str:
         bases=[f"{against(results, ranked, label)} {alone(results, scores, label)}" for label in BASES],
         rates=rates(results, ranked),
         table=markdown(grid),
-        equal=duplicates(results, cells, summary(results)),
+        equal=duplicates(results, cells, entries),
     )
 
 
