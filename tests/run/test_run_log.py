@@ -22,7 +22,7 @@ SETTINGS = {"verbose": False, "dryrun": False, "printshellcmds": False, "debug_d
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """Of four cells, the first of which has results."""
+    """Of four cells that have their partitions, and no results."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_log, "heard", False)
     monkeypatch.setattr(run_log, "current", None)
@@ -35,7 +35,7 @@ def told(study, capsys):
     handler = LogHandler(SimpleNamespace(**SETTINGS, nocolor=True, stdout=False, show_failed_logs=False), None)
     handler.setFormatter(logging.Formatter("%(message)s"))
     stream = io.StringIO()
-    run_log.current = run_log.RunLog(study, {"ab" * 8: [cell.key for cell in study.cells[2:]]}, stream)
+    run_log.current = run_log.RunLog(study, study.cells, {"ab" * 8: [cell.key for cell in study.cells[2:]]}, stream)
 
     def tell(message="", level=logging.INFO, **event):
         record = logging.LogRecord("snakemake.logging", level, "", 0, message, (), None)
@@ -78,7 +78,8 @@ SEARCHED = {
 def test_chosen_cells_take_the_place_of_those_that_waited_and_later_rungs_are_counted_as_they_come(study, capsys):
     searched = study_of(**SEARCHED)
     (experiment,) = searched.experiments
-    run, later = run_log.RunLog(searched), [c for c in experiment.options if c.key not in searched.by_key]
+    run = run_log.RunLog(searched, [*searched.by_key.values()])
+    later = [c for c in experiment.options if c.key not in searched.by_key]
     ends = [*experiment.trials, *(c for c in later if c.seed == 1000), next(c for c in later if c.seed == 0)]
     capsys.readouterr()
     for number, cell in enumerate(ends):
@@ -93,10 +94,18 @@ def test_chosen_cells_take_the_place_of_those_that_waited_and_later_rungs_are_co
     ]
 
 
+def test_a_run_of_some_cells_counts_no_others(study, capsys):
+    finished = study.cells[0].file
+    finished.parent.mkdir(parents=True)
+    finished.touch()
+    run_log.RunLog(study, study.cells[:2])
+    assert capsys.readouterr().err == f"{study.folder.name}: 1 cell to run, 1 cached\n"
+
+
 def test_a_cell_that_two_rows_may_take_stands_for_the_one_that_waited(capsys):
     rows = [{"fast": {"method": "local"}}, {"slow": {"method": "local", "search": {"lr": [0.01, 0.1]}}}]
     searched = study_of(**SEARCHED | {"methods": rows})
-    run = run_log.RunLog(searched)
+    run = run_log.RunLog(searched, [*searched.by_key.values()])
     total = len(run.work)
     ended = next(c for e in searched.experiments for c in e.options if c.row.label == "slow" and c.seed == 0)
     assert searched.known[ended.key].row.label == "fast"
@@ -160,7 +169,7 @@ def test_who_waits_for_earlier_messages_is_told(told):
 def test_snakemakes_own_words_on_request(study, asked, capsys):
     handler = LogHandler(SimpleNamespace(**SETTINGS | asked, nocolor=True, stdout=False), None)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    run_log.begin(study, {})
+    run_log.begin(study, study.cells, {})
     assert run_log.current is None and not handler.has_filter
     handler.emit(logging.LogRecord("snakemake.logging", logging.INFO, "", 0, "Select jobs to execute...", (), None))
     assert capsys.readouterr().err == "Select jobs to execute...\n"
@@ -169,7 +178,7 @@ def test_snakemakes_own_words_on_request(study, asked, capsys):
 def test_a_terminal_has_a_bar_below_the_lines(study):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
-    log = run_log.RunLog(study, stream=terminal)
+    log = run_log.RunLog(study, study.cells, stream=terminal)
     log.close()
     assert "0/4 cells" in terminal.getvalue()
 

@@ -22,10 +22,12 @@ from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, train
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs import measured
+from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.jobs.partition import main as build_partition
 from fedgrid.jobs.signals import TERMINATED
-from fedgrid.jobs.status import termination_reason
+from fedgrid.jobs.status import Note, termination_reason
 from fedgrid.run import cell_states, packs, slurm
+from fedgrid.run.invocation import Invocation
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 
@@ -246,6 +248,7 @@ def test_states_tell_what_lives_waits_and_died():
     assert "it held 321 MB" in actual[dead.key].remark
     assert actual[failed.key].remark == "out of memory: MemoryError: too big"
     assert "was interrupted in round 1 of 2; the next run continues it" in actual[asked.key].remark
+    assert "was interrupted in round 1" in cell_states.failure(Note.read(running.status))  # Snakemake is stopping it
     lines = cell_states.failures(study, actual)
     assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
 
@@ -258,10 +261,24 @@ def test_why_cells_were_not_started():
     for file in made.needs:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
-    assert cell_states.not_started(study, cell_states.read(study)) == [
-        "2 cells not started: the run ended first; with --keep-going it goes on after a failure",
-        "1 cell not started: the data or the partition could not be made",
+    assert cell_states.not_started(study.cells, cell_states.read(study)) == [
+        "2 cells not started: the run ended first",
+        "1 cell not started: the run ended before the data or the partition was made",
     ]
+
+
+def test_a_run_of_named_cells_is_about_these():
+    study = planned(seeds=[0, 1])
+    run = Invocation(Plan(study), Path("plan.json"), submits=False)
+    first, second, *_ = study.cells
+    for targets, cells in [
+        ([], study.cells),
+        (["all"], study.cells),
+        ([str(first.file), "all"], study.cells),
+        ([str(second.file), str(first.file)], [first, second]),
+    ]:
+        run.named = set(targets)
+        assert run.asked(study) == [*cells]
 
 
 RUNNING_AND_FAILED = ["running", "failed", "failed", "running", "failed"]

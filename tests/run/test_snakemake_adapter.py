@@ -126,6 +126,7 @@ def test_a_study_without_a_name_is_known_by_its_keys(workflow, warning):
 def test_a_run_of_a_part_is_known_by_its_command_line(options, everything, warning):
     workflow = SimpleNamespace(dag_settings=DAGSettings(**options))
     assert adapter.makes_everything(workflow) == everything
+    assert adapter.targets(workflow) == options.get("targets", set())
     assert not warning()
 
 

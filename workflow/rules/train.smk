@@ -48,7 +48,7 @@ rule pack:
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.
 onstart:
-    RUN.begin()
+    RUN.begin(snakemake_adapter.targets(workflow))
     if RUN.submits:
         snakemake_adapter.hide_configfiles(workflow)
         snakemake_adapter.follow_jobs_without_accounting(workflow)

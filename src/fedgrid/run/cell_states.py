@@ -3,7 +3,7 @@
 import functools
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -87,7 +87,11 @@ def _lives(noted: Note, in_queue: Callable[[], Set[str] | None]) -> bool:
     if noted.host != socket.gethostname():
         queued = in_queue() if noted.job else None
         return queued is None or noted.job in queued
-    return lives(noted.pid)
+    return _lives_here(noted)
+
+
+def _lives_here(noted: Note) -> bool:
+    return noted.host == socket.gethostname() and lives(noted.pid)
 
 
 def failure(noted: Note) -> str:
@@ -95,7 +99,7 @@ def failure(noted: Note) -> str:
     if noted.state == "failed":
         return noted.reason
     where = f"in round {noted.round} of {noted.rounds}"
-    if noted.state == "interrupted":
+    if noted.state == "interrupted" or _lives_here(noted):  # Snakemake does not wait for what it stops
         return f"{noted.reason or 'was interrupted'} {where}; the next run continues it"
     if noted.job and (known := slurm.reason(noted.job)):
         return f"{known} {where}; the next run continues it"
@@ -120,9 +124,9 @@ def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
     return lines
 
 
-def not_started(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
+def not_started(cells: Iterable[Cell], states_by_key: Mapping[str, State]) -> list[str]:
     """Why cells were not started, where a run ends: a line for each reason."""
-    waiting = [cell for key, cell in study.by_key.items() if states_by_key[key].name in ("queued", "missing")]
+    waiting = [cell for cell in cells if states_by_key[cell.key].name in ("queued", "missing")]
     reasons = Counter(map(_waited_for, waiting))
     return [f"{counted(number, 'cell')} not started: {why}" for why, number in reasons.items()]
 
@@ -131,8 +135,8 @@ def _waited_for(cell: Cell) -> str:
     if cell.pending:
         return "a search has yet to choose the settings"
     if not all(file.is_file() for file in cell.needs):
-        return "the data or the partition could not be made"
-    return "the run ended first; with --keep-going it goes on after a failure"
+        return "the run ended before the data or the partition was made"
+    return "the run ended first"
 
 
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +82,8 @@ class Invocation:
         self.plan, self.file, self.study, self.submits = plan, file, plan.study, submits
         self.compute = self.study.compute
         self.lock, self.worker = StoreLock(self.study.store), warm.Worker()
+        self.named: Set[str] = set()
+        "Files that the user of the run named, once it has begun; none means all."
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
@@ -208,13 +210,23 @@ class Invocation:
         """The code that the run began with; read on demand, since neither planning nor a job on a node needs it."""
         return Pin(self.study)
 
-    def begin(self) -> None:
+    def asked(self, study: Study) -> list[Cell]:
+        """The cells of the study that the run is about: those whose files its user named, all if it named others."""
+        cells = [*study.by_key.values()]
+        if not self.named or not self.named <= {str(file) for cell in cells for file in cell.files}:
+            return cells
+        return [cell for cell in cells if not self.named.isdisjoint(map(str, cell.files))]
+
+    def begin(self, targets: Set[str] | None = None) -> None:
         """Locks the store, keeps the code, and writes the plan that all jobs read; from now on SIGTERM ends the run.
 
-        Ends the process, with one sentence, where that is not possible.
+        `targets` are the files that its user named; none of them, or None, means all. Ends the process, with one
+        sentence, where the run cannot begin.
         """
         exclude_working_folder()  # Snakemake starts jobs on nodes by `python -m`
-        waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
+        self.named = targets or set()
+        asked = self.asked(self.study)
+        waiting = [cell for cell in asked if cell.waiting]
         _handle_in_thread(signal.SIGTERM)
         _end_without_reader(sys.stderr)
         try:
@@ -234,7 +246,7 @@ class Invocation:
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             say_notice(f"{where}, so cells are computed on CPUs")
-        run_log.begin(self.study, self.plan.packs)
+        run_log.begin(self.study, asked, self.plan.packs)
         # a cell without a measured precedent may be short
         expected = (measured.cost(cell) for cell in waiting)
         if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):
@@ -260,7 +272,7 @@ class Invocation:
         if failed:
             study = self.study_with_choices
             states = cell_states.read(study)
-            for line in (*cell_states.failures(study, states), *cell_states.not_started(study, states)):
+            for line in (*cell_states.failures(study, states), *cell_states.not_started(self.asked(study), states)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
             mend = "Mend what is named there, then run" if any(state.frames for state in states.values()) else "Run"

@@ -31,14 +31,18 @@ BAR = "{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} cells  {elapsed}{postfix}"
 
 @dataclass
 class RunLog:
-    """The run of a study; `packs` has keys of cells by the name of the pack that they share a job in."""
+    """The run of a study.
+
+    `cells` are those that it is about; `packs` has keys of cells by the name of the pack that they share a job in.
+    """
 
     study: Study
+    cells: Sequence[Cell]
     packs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stream: TextIO = field(default_factory=lambda: sys.stderr)
 
     def __post_init__(self) -> None:
-        waiting = {key: cell for key, cell in self.study.by_key.items() if cell.waiting}
+        waiting = {cell.key: cell for cell in self.cells if cell.waiting}
         known = {key: measured.seconds for key, cell in waiting.items() if (measured := cost(cell))}
         self.usual = mean(known.values()) if known else 1.0
         self.work = {key: known.get(key, self.usual) for key in waiting}
@@ -54,7 +58,7 @@ class RunLog:
         self.jobs: dict[int, tuple[str, Mapping[str, Any]]] = {}
         "By Snakemake's number: the rule and its wildcards."
         self.bar: tqdm[NoReturn] | None = None
-        cached = len(self.study.by_key) - len(waiting)
+        cached = len(self.cells) - len(waiting)
         if waiting:
             self._tell(f"{self.study.folder.name}: {counted(len(waiting), 'cell')} to run, {cached:,} cached")
             self._draw()
@@ -136,10 +140,10 @@ current: RunLog | None = None
 "That of the run of this process, once it has begun."
 
 
-def begin(study: Study, packs: Mapping[str, Sequence[str]]) -> None:
+def begin(study: Study, cells: Sequence[Cell], packs: Mapping[str, Sequence[str]]) -> None:
     """The run of a study begins in this process; see `RunLog`."""
     global current
-    current = RunLog(study, packs) if heard else None
+    current = RunLog(study, cells, packs) if heard else None
 
 
 def _words(cell: Cell) -> str:

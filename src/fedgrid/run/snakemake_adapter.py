@@ -7,7 +7,7 @@ says what the user loses, and the run goes on without it. tests/run/test_snakema
 import logging
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from functools import cache
 from importlib.metadata import version
 from operator import attrgetter
@@ -25,6 +25,8 @@ TOLD = "told"
 "Attribute of a log's record: an event that is set once all records before it have been handled."
 PATIENCE = 5.0
 "Seconds that a run waits at its end for its own messages."
+NO_TARGETS = "say which targets it was given; fedgrid status says whether all tables and pages are up to date"
+"What the user loses where Snakemake does not tell them."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -65,10 +67,16 @@ def makes_everything(workflow: Any) -> bool:
 
     If Snakemake does not say, it counts as a part, which promises less.
     """
-    loss = "say which targets it was given; fedgrid status says whether all tables and pages are up to date"
-    targets = _attribute(workflow, "dag_settings.targets", Collection, loss)
-    parts = [_attribute(workflow, f"dag_settings.{name}", object, loss) for name in ("until", "omit_from", "batch")]
-    return targets is not MISSING and set(targets) <= {"all"} and not any(parts)
+    given = targets(workflow)
+    others = ("until", "omit_from", "batch")
+    parts = [_attribute(workflow, f"dag_settings.{name}", object, NO_TARGETS) for name in others]
+    return given is not None and given <= {"all"} and not any(parts)
+
+
+def targets(workflow: Any) -> Set[str] | None:
+    """The files and rules that the command line names; None if Snakemake does not say."""
+    given = _attribute(workflow, "dag_settings.targets", Collection, NO_TARGETS)
+    return None if given is MISSING else set(given)
 
 
 def offer_gpus(workflow: Any, slots: int) -> None:
