@@ -22,6 +22,8 @@ OF_SNAKEMAKE = (
     *("Conda environments:", "Singularity containers:", "Group jobs:"),
 )
 "How messages begin that say nothing of a study, before its run begins."
+IDLE = "Nothing to be done"
+"How the message begins of a run in which all is up to date."
 SAID_OTHERWISE = ("CalledProcessError", "Exiting because a job execution failed", "At least one job did not complete")
 "Words of errors for which the run has its own."
 
@@ -52,6 +54,8 @@ class LogHandler(LogHandlerBase):
             told.set()
             return True
         if log is None:
+            if str(record.msg).startswith(IDLE) and (page := run_log.page()):
+                record.msg = f"{IDLE}. Look at {page}"
             return record.levelno < logging.WARNING and (bool(event) or str(record.msg).startswith(OF_SNAKEMAKE))
         if event == LogEvent.JOB_INFO:
             log.start(record.jobid, record.rule_name, record.wildcards)  # type: ignore[attr-defined]

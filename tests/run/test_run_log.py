@@ -159,6 +159,13 @@ def test_warnings_and_unknown_errors_are_printed_and_the_rest_is_for_snakemakes_
     assert told("MissingOutputException", logging.ERROR, event=LogEvent.ERROR) == ["MissingOutputException"]
 
 
+@pytest.mark.parametrize(("page", "said"), [(None, " (all is there)."), (Path("p.html"), ". Look at p.html")])
+def test_a_run_with_nothing_to_do_names_the_page_if_it_asks_for_everything(told, monkeypatch, page, said):
+    monkeypatch.setattr(run_log, "current", None)
+    monkeypatch.setattr(run_log, "page", lambda: page)
+    assert told("Nothing to be done (all is there).")[-1] == f"Nothing to be done{said}"
+
+
 def test_who_waits_for_earlier_messages_is_told(told):
     event = threading.Event()
     told("", **{TOLD: event})

@@ -5,7 +5,7 @@ import sys
 from shlex import quote
 
 from fedgrid.loading import CODE
-from fedgrid.run import snakemake_adapter
+from fedgrid.run import run_log, snakemake_adapter
 from fedgrid.run.invocation import PLAN, invocation
 from fedgrid.shipped import folder
 
@@ -20,6 +20,7 @@ if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, con
 
 RUN = invocation(config, snakemake_adapter.configfiles(workflow), snakemake_adapter.submits(workflow))
 STUDY, RESULTS, STORE, COMPUTE, GPU = RUN.study, RUN.study.results, RUN.study.store, RUN.compute, RUN.gpus_per_job
+run_log.page = lambda: RUN.page_file if snakemake_adapter.makes_everything(workflow) else None
 if not RUN.submits:
     snakemake_adapter.offer_gpus(workflow, RUN.gpu_slots)
 # Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.

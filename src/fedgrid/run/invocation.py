@@ -105,6 +105,11 @@ class Invocation:
         """Digest of the sources of the page of all experiments, apart from their results."""
         return manifest.page(self.study)
 
+    @property
+    def page_file(self) -> Path:
+        """The page of all experiments."""
+        return self.study.folder / "report.html"
+
     def manifest(self, name: str, checkpoints: Checkpoints = None) -> Path:
         """What tables and figures of an experiment are made from; with `checkpoints`, once its choices are made."""
         experiment = self.experiments.get(name)
@@ -263,7 +268,6 @@ class Invocation:
         if run_log.current:
             snakemake_adapter.wait_until_told()
             run_log.current.close()
-        page = self.study.folder / "report.html"
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
             used = f"The run used the code it started with ({os.environ[CODE]})"
@@ -274,7 +278,7 @@ class Invocation:
             states = cell_states.read(study)
             for line in (*cell_states.failures(study, states), *cell_states.not_started(self.asked(study), states)):
                 print(line, file=sys.stderr)
-            earlier = [f"{page} is of an earlier run."] if page.is_file() else []
+            earlier = [f"{self.page_file} is of an earlier run."] if self.page_file.is_file() else []
             mend = "Mend what is named there, then run" if any(state.frames for state in states.values()) else "Run"
             end = f"Stopped, or some jobs failed: see above and fedgrid status. {mend} the same command to continue."
             print(self._partial(), *earlier, end, sep="\n", file=sys.stderr)
@@ -284,7 +288,7 @@ class Invocation:
         else:
             for experiment in self.study.experiments:
                 shutil.rmtree(experiment.partial, ignore_errors=True)  # it is out of date
-            print(f"Done. Look at {page}", file=sys.stderr)
+            print(f"Done. Look at {self.page_file}", file=sys.stderr)
 
     def _partial(self) -> str:
         """Has the report made of what is finished; returns the line that says where it is, or why there is none."""

@@ -140,6 +140,11 @@ current: RunLog | None = None
 "That of the run of this process, once it has begun."
 
 
+def page() -> Path | None:
+    """What there is to look at where a run has nothing to do; the workflow replaces this."""
+    return None
+
+
 def begin(study: Study, cells: Sequence[Cell], packs: Mapping[str, Sequence[str]]) -> None:
     """The run of a study begins in this process; see `RunLog`."""
     global current
