@@ -14,6 +14,7 @@ import torch
 from processes import PIPES
 from studies import cell_command, prepared, study_of
 
+from fedgrid.api.training import ensure_results
 from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.files import read_metadata
 from fedgrid.jobs import warm
@@ -128,6 +129,14 @@ def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
     assert after == sorted(after) and 0 < after[0] < after[-1] < LONG
     assert place.table() == whole.table()
     assert place.facts() == whole.facts()
+
+
+def test_what_a_job_of_the_workflow_began_is_finished_from_python(undisturbed, tmp_path, capfd):
+    place = Place(tmp_path, SHORT)
+    killed(place, random.Random(5), blindly=False)
+    assert ensure_results(place.study, place.cell, place.cell.file) == "trained"
+    assert re.search(r"^continuing after round \d+ from ", capfd.readouterr().err, re.M)
+    assert not place.cell.checkpoint.exists() and place.table() == undisturbed(SHORT).table()
 
 
 @pytest.mark.parametrize("kind", ["warm", pytest.param("plain", marks=pytest.mark.full)])

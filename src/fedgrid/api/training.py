@@ -97,9 +97,10 @@ def read_cell(file: Path) -> TrainedCell:
 def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = False) -> Origin:
     """Has the results of a cell of the study in the file `out`, and says where they come from.
 
-    They may be there, or a longer run may have them; else the cell is trained, or what a checkpoint beside the file
-    lacks, in a process of its own. Where it `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it.
-    Raises UserError where the file holds another cell, and for a device that is not here.
+    They may be there, or a longer run may have them; else the cell is trained, or what a checkpoint lacks, in a process
+    of its own. The checkpoint is that of the workflow for the cell's own file, and lies beside any other. Where it
+    `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it. Raises UserError where the file holds
+    another cell, and for a device that is not here.
     """
     with _locks.setdefault(out.resolve(), threading.Lock()):  # other threads of this process wait for the same file
         if is_finished(cell, out):

@@ -279,7 +279,7 @@ def run(file: Path, key: str, out: Path | None) -> int:
 def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen: Path | None) -> str:
     """Has the results of a cell in the `chosen` file, or in the store; says where they come from."""
     out, rounds = chosen or cell.file, cell.row.training.rounds
-    checkpoint = chosen.with_name(f"{chosen.name}.checkpoint") if chosen else cell.checkpoint
+    checkpoint = cell.checkpoint if out == cell.file else out.with_name(f"{out.name}.checkpoint")
     if _has_intact_results(cell, out):  # by a process that outlived an earlier run
         ignore_signals()
         _remove_checkpoints(cell, checkpoint)
