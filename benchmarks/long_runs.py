@@ -3,6 +3,7 @@
 python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local after as many steps a client
 python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
 python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a client: with its contrast and without
+python -m benchmarks.long_runs dirichlet  FedCoSR's CIFAR-10 at Dirichlet 0.1
 python -m benchmarks.long_runs leads      leads in received and in trained models, with 95 % intervals
 python -m benchmarks.long_runs phases     FedSaC less pFedGraph, with complementarity and after it, likewise
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
@@ -12,6 +13,7 @@ import argparse
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +62,29 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
     "FedCoSR, gamma 8": ("fedcosr", {"gamma": 8.0}),
 }
 """Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
+TABLE2: dict[str, tuple[str, dict[str, Any]]] = {
+    "Local": ("local", {}),
+    "FedAvg": ("fedavg", {}),
+    "Ditto": ("ditto", {}),
+    "FedRep": ("fedrep", {}),
+    "FedPer": ("fedper", {}),
+    "FedALA": ("fedala", {}),
+    "FedProto": ("fedproto", {}),
+    "FedPAC": ("fedpac", {}),
+    "FedCoSR": ("fedcosr", {}),
+}
+"""Rows of FedCoSR's Table II that scale long has on CIFAR-10, likewise."""
+COLUMNS = {
+    "CIFAR-100, 20 classes": ("20 classes, 20 clients", CONTRAST),
+    "CIFAR-10, Dirichlet 0.1": ("Dirichlet 0.1, 20 clients", TABLE2),
+}
+"""A column of FedCoSR's Table II, as printed → its partition and the readings there."""
 LEADS = {
     "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS),
-    "FedCoSR": (FEDCOSR, "20 classes, 20 clients", CONTRAST),
+    **{f"FedCoSR, {title}": (FEDCOSR, *column) for title, column in COLUMNS.items()},
 }
-"""Row of a paper → its archives, a column, and the readings there, with all of which it is compared."""
+"""Row of a paper, perhaps with a column → its archives, the column, and the readings there, with all of which it is
+compared."""
 PAIRS = (
     ("FedSaC", "pFedGraph"),
     ("FedSaC, lambda 1", "pFedGraph"),
@@ -74,7 +94,7 @@ PAIRS = (
 PHASES = ((1, 35), (36, 50))
 """First and last round: with complementarity, in the first 70 % of the rounds, and without, in the rest."""
 ROUNDS = (10, 50, 100, 150)
-"""Rounds of scale long that the table of `CONTRAST` has."""
+"""Rounds of scale long that the tables of `COLUMNS` have."""
 FIRST = 0
 """The seed that all readings have."""
 POINTS = ("received", "trained")
@@ -160,16 +180,16 @@ def in_readings() -> str:
     return markdown(["", "printed", *(f"seed {FIRST}: {point}" for point in POINTS), "seeds", *of_seeds], rows)
 
 
-def with_contrast() -> str:
-    """FedCoSR's CIFAR-100 with 20 classes a client at scale long: received models over the rounds, trained at the end.
+def in_column(column: str) -> str:
+    """A column of FedCoSR's Table II at scale long: received models over the rounds, trained ones at the end.
 
     Mean over clients and seeds, and the spread over clients, likewise over seeds.
     """
     numbers = printed("fedcosr", "table2")
     rows = []
-    for title, seeds in by_reading(FEDCOSR, "20 classes, 20 clients", CONTRAST).items():
+    for title, seeds in by_reading(FEDCOSR, *COLUMNS[column]).items():
         received, trained = ([accuracies(seed, point) for seed in seeds.values()] for point in POINTS)
-        of_paper = decimals(numbers.get((title, "CIFAR-100", "20 classes"), np.nan))
+        of_paper = decimals(numbers.get((title, *column.split(", ")), np.nan))
         scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
         scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
         scores.append([one.iloc[-1].std(ddof=0) for one in received])
@@ -184,13 +204,13 @@ def with_contrast() -> str:
 def leads() -> str:
     """In the last round, a paper's own row less others, of received and of trained models, paired by seed."""
     rows = []
-    for own, place in LEADS.items():
-        seeds = by_reading(*place)
+    for title, place in LEADS.items():
+        own, seeds = title.split(",")[0], by_reading(*place)
         scores = {point: scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS}
         for other in (row for row in seeds if row != own):
             if common := len(seeds[own].keys() & seeds[other].keys()):
                 differences = (with_interval(of_point.between(own, other)) for of_point in scores.values())
-                rows.append([f"{own} over {other}", str(common), *differences])
+                rows.append([f"{own} over {other}{title.removeprefix(own)}", str(common), *differences])
     return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
 
 
@@ -234,7 +254,10 @@ def with_interval(comparison: Comparison) -> str:
 def by_reading(
     archives: Path, column: str, readings: Mapping[str, tuple[str, dict[str, Any]]]
 ) -> dict[str, dict[int, pd.DataFrame]]:
-    """Title of a reading → seed → recorded numbers, of the readings that have cells in a column of the paper."""
+    """Title of a reading → seed → recorded numbers, of the readings that have cells in a column of the paper.
+
+    Of several cells of a reading and seed, that of the last archive by name.
+    """
     finished = [cell for archive in sorted(archives.glob("*.tar.xz")) for cell in cells(archive)]
     finished = [(spec, recorded) for spec, recorded in finished if named(spec["partition"]) == column]
     seeds = {
@@ -289,7 +312,8 @@ def with_spread(clients: pd.Series) -> str:
 TABLES = {
     "steps": at_equal_steps,
     "readings": in_readings,
-    "contrast": with_contrast,
+    "contrast": partial(in_column, "CIFAR-100, 20 classes"),
+    "dirichlet": partial(in_column, "CIFAR-10, Dirichlet 0.1"),
     "leads": leads,
     "phases": by_phase,
     "local": of_local,

@@ -3,6 +3,7 @@
 python -m benchmarks.papers keep results benchmarks/results/papers/small    copies pages and tables, packs cells
 python -m benchmarks.papers cells results benchmarks/results/papers/long    packs what is finished of a run that goes on
 python -m benchmarks.papers pages results benchmarks/results/papers/small   copies pages and tables alone
+python -m benchmarks.papers partial results benchmarks/results/papers/long  the same of what is finished, and packed
 python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
 python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
@@ -23,15 +24,20 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.pages import build
+from fedgrid.analysis.pages.paper import paper as write_paper
+from fedgrid.analysis.pages.partial import absent_from
 from fedgrid.analysis.papers.agreement import averaged, between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.api.study_file import read_study
-from fedgrid.files import read_table
+from fedgrid.files import read_table, write_json
 from fedgrid.grid.earlier.other_code import newest_under_other_code
 from fedgrid.grid.earlier.stored import StoredResults
+from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.cell_metadata import known_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.codec import encode
 from fedgrid.grid.study.printed import read_printed
 
 PAPERS = Path("config/papers")
@@ -113,6 +119,18 @@ def keep_pages(results: Path, out: Path) -> None:
         experiments = [made.parent for made in sorted(folder.glob("*/results.parquet"))]
         tables = {experiment.name: sorted(experiment.glob("tables/*.csv")) for experiment in experiments}
         write_tables(tables, out / folder.name.removesuffix(f"-{out.name}"))
+
+
+def draw_finished(study: Study, configfile: Path) -> None:
+    """Make tables and page of the finished cells of a study where a complete run makes them."""
+    absent = absent_from(study)
+    manifests = [manifest.file(study, experiment) for experiment in study.experiments]
+    for file, experiment in zip(manifests, study.experiments, strict=True):
+        finished = manifest.content(study, experiment).without(absent)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, encode(finished))
+        build.write(finished, file.parent, str(configfile), made_from=file.name)
+    write_paper(manifests, study.folder / "report.html", str(configfile))
 
 
 def write_page(page: Path, out: Path) -> None:
@@ -281,6 +299,8 @@ def read(run: Path, name: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+KEPT = ("keep", "pages", "partial", "cells")
+"""Commands that keep something of a run."""
 READ = {"claims": claims, "verdicts": verdicts, "agreement": agreement, "rounds": rounds, "between": between}
 """Command → what it prints of a run that is kept, or of printed numbers."""
 COMPARED = {"moved": moved, "changed": changed}
@@ -291,7 +311,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
-    for name in ("keep", "pages", "cells"):
+    for name in KEPT:
         keeping = commands.add_parser(name)
         keeping.add_argument("results", type=Path)
         keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
@@ -302,12 +322,17 @@ def main() -> None:
         comparing.add_argument("before", type=Path, metavar="OLD")
         comparing.add_argument("after", type=Path, metavar="NEW")
     arguments = parser.parse_args()
-    if arguments.command in ("keep", "pages"):
+    if arguments.command in KEPT:
+        scale = arguments.out.name
+        studies = {file: read_study(file, scale, results=arguments.results) for file in sorted(PAPERS.glob("*.yaml"))}
+    if arguments.command == "partial":
+        for file, study in studies.items():
+            if (ARCHIVES / scale / study.name).is_dir():  # others share cells, and have none of their own row
+                draw_finished(study, file)
+    if arguments.command in ("keep", "pages", "partial"):
         keep_pages(arguments.results, arguments.out)
     if arguments.command in ("keep", "cells"):
-        scale = arguments.out.name
-        files = sorted(PAPERS.glob("*.yaml"))
-        keep_cells((read_study(file, scale, results=arguments.results) for file in files), ARCHIVES / scale)
+        keep_cells(studies.values(), ARCHIVES / scale)
     if arguments.command in READ:
         print(READ[arguments.command](arguments.folder).to_string())
     if arguments.command in COMPARED:
