@@ -134,6 +134,16 @@ def test_a_process_that_could_not_say_why_is_known_by_its_log(study, told):
     assert lines[1:-1] == [str(number) for number in range(20, 29)]
 
 
+def test_a_cell_whose_accuracy_stands_still_says_so(study, capsys):
+    """With a learning rate so small that no weight changes."""
+    still = study_of(training={"batch_size": 512, "rounds": 12, "lr": 1e-30})
+    run, cell = run_log.RunLog(still, still.cells), still.cells[0]
+    assert " % (received)  unchanged since round 1  " in trained(cell, still).stdout
+    run.start(1, "train", {"key": cell.key})
+    run.finish(1)
+    assert " %, unchanged since round 1 in " in capsys.readouterr().err
+
+
 def test_the_cells_of_a_pack_are_told_one_by_one(study, told):
     told(event=LogEvent.JOB_INFO, jobid=3, rule_name="pack", wildcards={"key": "ab" * 8})
     trained(study.cells[2], study)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from fedgrid.errors import say
+from fedgrid.jobs.standstill import unchanged_since
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -25,6 +26,8 @@ class Report:
         self.title, self.rounds, self.point, self.stream = title, rounds, point, stream
         self.bar: tqdm[NoReturn] | None = None
         self.spent = 0.0
+        self.accuracies: dict[int, float] = {}
+        "Mean accuracy, a fraction, by the rounds evaluated since this process began."
 
     def __enter__(self) -> "Report":
         return self
@@ -46,14 +49,20 @@ class Report:
             say(remark or line, self.stream)
 
     def _accuracy(self, progress: "Progress") -> str:
-        """The latest accuracy with its round, where that is not this one; empty before the first evaluation."""
+        """The latest accuracy with its round, where that is not this one, and whether it still changes.
+
+        Empty before the first evaluation.
+        """
         metric = f"accuracy_{self.point}"
         accuracy = progress.record.latest(metric)
         if accuracy is None:
             return ""
         evaluated = next(round_ for round_, name, _, _ in reversed(progress.record.rows) if name == metric)
         when = "" if evaluated == progress.rounds else f", round {evaluated}"
-        return f"accuracy {100 * accuracy:.2f} % ({self.point}{when})"
+        self.accuracies[evaluated] = accuracy
+        since = unchanged_since(self.accuracies)
+        still = f"  unchanged since round {since}" if since is not None else ""
+        return f"accuracy {100 * accuracy:.2f} % ({self.point}{when}){still}"
 
     def _draw(self, round_: int, scores: str, remark: str) -> None:
         if self.bar is None:  # it appears with the first round, after everything was found to be in order

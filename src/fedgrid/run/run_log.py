@@ -13,6 +13,7 @@ from fedgrid.grid.costs.measured import cost
 from fedgrid.grid.plan.cell_metadata import read_results
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs.standstill import unchanged_since
 from fedgrid.jobs.status import Note
 from fedgrid.quantities import counted, duration
 from fedgrid.run.cell_states import MARKS, failure
@@ -169,8 +170,10 @@ def _result(cell: Cell) -> str:
     scores = rows[rows["metric"] == f"accuracy_{point}"]
     if scores.empty:
         return seconds
-    last = scores[scores["round"] == scores["round"].max()]["value"]
-    return f"{100 * last.mean():.2f} % in {seconds}"
+    means = scores.groupby("round")["value"].mean()
+    since = unchanged_since(means.to_dict())
+    still = f", unchanged since round {since}" if since is not None else ""
+    return f"{100 * means.iloc[-1]:.2f} %{still} in {seconds}"
 
 
 def _failure(cell: Cell) -> str:

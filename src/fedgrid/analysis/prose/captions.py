@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.prose.dead_models import standing_still
 from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
@@ -224,7 +225,13 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """What else a reader must know about the numbers of an accuracy table."""
-    return [*failures(results), *duplicates(results, scores, table), *unscored(results), *differing(results)]
+    return [
+        *failures(results),
+        *duplicates(results, scores, table),
+        *standing_still(results),
+        *unscored(results),
+        *differing(results),
+    ]
 
 
 def failures(results: Results) -> list[str]:
