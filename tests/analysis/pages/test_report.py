@@ -207,6 +207,15 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
         f"fedgrid.grid.plan.{name}" for name in ("cell_metadata", "cell_origin", "commit", "manifest_model", "searches")
     }
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
-    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "quantities", "settings")
-    files_alone = {f"fedgrid.{name}" for name in names}
+    names = (
+        "command",
+        "components",
+        "errors",
+        "files",
+        "grid.costs.formulas",
+        "jobs.standstill",
+        "loading",
+        "quantities",
+    )
+    files_alone = {f"fedgrid.{name}" for name in (*names, "settings")}
     assert rooms == files_alone | published | of_manifests
