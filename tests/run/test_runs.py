@@ -278,7 +278,7 @@ def test_a_run_of_named_cells_is_about_these():
         ([str(second.file), str(first.file)], [first, second]),
     ]:
         run.named = set(targets)
-        assert run.asked(study) == [*cells]
+        assert run.requested_cells(study) == [*cells]
 
 
 RUNNING_AND_FAILED = ["running", "failed", "failed", "running", "failed"]

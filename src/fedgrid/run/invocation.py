@@ -215,7 +215,7 @@ class Invocation:
         """The code that the run began with; read on demand, since neither planning nor a job on a node needs it."""
         return Pin(self.study)
 
-    def asked(self, study: Study) -> list[Cell]:
+    def requested_cells(self, study: Study) -> list[Cell]:
         """The cells of the study that the run is about: those whose files its user named, all if it named others."""
         cells = [*study.by_key.values()]
         if not self.named or not self.named <= {str(file) for cell in cells for file in cell.files}:
@@ -230,8 +230,8 @@ class Invocation:
         """
         exclude_working_folder()  # Snakemake starts jobs on nodes by `python -m`
         self.named = targets or set()
-        asked = self.asked(self.study)
-        waiting = [cell for cell in asked if cell.waiting]
+        requested = self.requested_cells(self.study)
+        waiting = [cell for cell in requested if cell.waiting]
         _handle_in_thread(signal.SIGTERM)
         _end_without_reader(sys.stderr)
         try:
@@ -251,7 +251,7 @@ class Invocation:
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             say_notice(f"{where}, so cells are computed on CPUs")
-        run_log.begin(self.study, asked, self.plan.packs)
+        run_log.begin(self.study, requested, self.plan.packs)
         # a cell without a measured precedent may be short
         expected = (measured.cost(cell) for cell in waiting)
         if not self.submits and any(cost is None or cost.seconds < SHORT for cost in expected):
@@ -276,7 +276,10 @@ class Invocation:
         if failed:
             study = self.study_with_choices
             states = cell_states.read(study)
-            for line in (*cell_states.failures(study, states), *cell_states.not_started(self.asked(study), states)):
+            for line in (
+                *cell_states.failures(study, states),
+                *cell_states.not_started(self.requested_cells(study), states),
+            ):
                 print(line, file=sys.stderr)
             earlier = [f"{self.page_file} is of an earlier run."] if self.page_file.is_file() else []
             mend = "Mend what is named there, then run" if any(state.frames for state in states.values()) else "Run"

@@ -67,16 +67,16 @@ def makes_everything(workflow: Any) -> bool:
 
     If Snakemake does not say, it counts as a part, which promises less.
     """
-    given = targets(workflow)
+    named = targets(workflow)
     others = ("until", "omit_from", "batch")
     parts = [_attribute(workflow, f"dag_settings.{name}", object, NO_TARGETS) for name in others]
-    return given is not None and given <= {"all"} and not any(parts)
+    return named is not None and named <= {"all"} and not any(parts)
 
 
 def targets(workflow: Any) -> Set[str] | None:
     """The files and rules that the command line names; None if Snakemake does not say."""
-    given = _attribute(workflow, "dag_settings.targets", Collection, NO_TARGETS)
-    return None if given is MISSING else set(given)
+    named = _attribute(workflow, "dag_settings.targets", Collection, NO_TARGETS)
+    return None if named is MISSING else set(named)
 
 
 def offer_gpus(workflow: Any, slots: int) -> None:
