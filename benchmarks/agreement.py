@@ -16,6 +16,8 @@ from torch import Tensor
 
 from benchmarks.processes import serve
 from benchmarks.worker import DEFAULTS, dealt, images, prepare, simulation
+from fedgrid.engine.local.captured import Captured
+from fedgrid.engine.local.executor import Executor
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
@@ -38,17 +40,22 @@ their clients themselves."""
 
 
 def compared(method: str, kind: str, device: str) -> dict[str, float]:
-    """The largest relative ``difference`` from the processor's loop, over the state and all recorded numbers."""
-    return {"difference": difference(progress(method, kind, device), reference(method))}
+    """The largest relative ``difference`` from the processor's loop, over the state and all recorded numbers.
+
+    Of an executor that captures also how many trainings and passes were ``replayed``.
+    """
+    ours, executor = computed(method, kind, device)
+    replayed = {"replayed": executor.counts["replayed"]} if isinstance(executor, Captured) else {}
+    return {"difference": difference(ours, reference(method))} | replayed
 
 
 @lru_cache(maxsize=1)  # executors of a method are asked for one after the other
 def reference(method: str) -> Progress:
-    return progress(method, "loop", "cpu")
+    return computed(method, "loop", "cpu")[0]
 
 
-def progress(method: str, kind: str, device: str) -> Progress:
-    """The federation after its rounds; RuntimeError where it diverges."""
+def computed(method: str, kind: str, device: str) -> tuple[Progress, Executor]:
+    """The federation after its rounds, and what has computed it; RuntimeError where it diverges."""
     job = WORLD | {"kind": kind, "device": device}
     prepare(job)
     pixels, labels = images(job)
@@ -58,7 +65,7 @@ def progress(method: str, kind: str, device: str) -> Progress:
     outcome = federate(component(**brief), where)
     if outcome.status != "ok":
         raise RuntimeError(f"{outcome.status} with {kind} on {device}: {outcome.reason}")
-    return outcome.progress
+    return outcome.progress, where.executor
 
 
 def difference(ours: Progress, theirs: Progress) -> float:

@@ -56,6 +56,9 @@ def correct(rows: list[Row]) -> Iterator[str]:
         worst = max(compared, key=lambda row: float(row["difference"]))
         which = " with ".join(what(worst))
         yield f"The largest difference is {float(worst['difference']):.1e}, of {which}."
+    if counted := [row for row in compared if row.get("replayed")]:
+        others = "; ".join(" with ".join(what(row)) for row in counted if row["replayed"] == "0")
+        yield f"Of {len(counted)} with graphs all replayed some{f', but for {others}' if others else ''}."
     message = [(*what(row), f"differs by {float(row['difference']):.1e}") for row in wrong]
     yield from failures(rows, message)
 

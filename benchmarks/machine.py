@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import torch
 
 from fedgrid.grid.plan.commit import commit
+from fedgrid.jobs.gpus import side_by_side
 from fedgrid.jobs.machine import processor
 
 PATIENCE = 10
@@ -36,7 +37,8 @@ def facts(device: str) -> dict[str, str]:
         return {"card": "no GPU"} | usual
     card = torch.cuda.get_device_properties(0)
     ours = {"card": f"{card.name}, {card.total_memory / 2**30:.0f} GiB", "CUDA": str(torch.version.cuda)}
-    return ours | {"driver": driver()} | usual
+    kernels = "of several processes side by side, by MPS" if side_by_side() else "of several processes in turns"
+    return ours | {"driver": driver(), "kernels": kernels} | usual
 
 
 def driver() -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks import reproduction_pictures as pictures
-from benchmarks.markdown import rendered
+from benchmarks.templates import rendered
 from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
 from fedgrid.analysis.prose.duplicate_rows import duplicates

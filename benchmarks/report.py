@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import torch
 
 from benchmarks.markdown import spread
+from benchmarks.templates import rendered
 from benchmarks.worker import DEFAULTS, SIZES
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.jobs.machine import processor
@@ -32,9 +32,8 @@ def write(rows: list[dict[str, Any]], device: str, place: Path) -> Path:
         writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    template = Path(__file__).with_name("report.md.j2").read_text(encoding="utf-8")
     page = Path(f"{place}.md")
-    text = jinja2.Template(template, undefined=jinja2.StrictUndefined).render(_facts(rows, device))
+    text = rendered(Path(__file__).with_name("report.md.j2"), **_facts(rows, device))
     page.write_text(text.rstrip() + "\n", encoding="utf-8")
     return page
 

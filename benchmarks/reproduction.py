@@ -14,8 +14,8 @@ import yaml
 
 from benchmarks import papers
 from benchmarks import reproduction_pictures as pictures
-from benchmarks.markdown import rendered
 from benchmarks.markdown import table as markdown
+from benchmarks.templates import rendered
 from fedgrid.analysis.papers.claim_scores import PHRASES
 from fedgrid.analysis.papers.claims import (
     CONFIRMED,

@@ -32,6 +32,11 @@ def rows_of(file):
         return list(csv.DictReader(opened))
 
 
+def test_the_script_for_a_lent_card_starts_without_the_workflow(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.gpu", "--help"]
+    subprocess.run(command, cwd=ROOT, env=lacking.environment(tmp_path), check=True, capture_output=True)
+
+
 @pytest.mark.full
 def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
     """It and all its processes find none of the modules that a lent machine lacks."""
@@ -278,6 +283,7 @@ def test_the_comparison_on_a_device(method, kind, monkeypatch):
     with machine() as used:
         actual = agreement.compared(method, kind, str(DEVICE))
     assert actual["difference"] <= gpu_page.TOLERANCE
+    assert actual.get("replayed", 0) == 0 if kind in ("loop", "stacked") else actual["replayed"] > 0
     assert used.counts.operators  # it was on the device
 
 
@@ -306,7 +312,7 @@ def test_the_comparison_continues_after_a_method_that_forgets_the_device(tmp_pat
 
 
 def test_a_difference_is_seen():
-    ours, theirs = (agreement.progress("fedavg", kind, "cpu") for kind in gpu.KINDS["cpu"])
+    (ours, _), (theirs, _) = (agreement.computed("fedavg", kind, "cpu") for kind in gpu.KINDS["cpu"])
     assert agreement.difference(ours, theirs) <= gpu_page.TOLERANCE
     ours.state.server["theta"]["head.bias"][0] += 1
     assert agreement.difference(ours, theirs) > 0.1
@@ -365,7 +371,8 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
     ways = [{"lowering": "vmapped"} | slow, {"lowering": "matrix product"} | fast]
     rows = {
         "convolutions": [alone | way for way in ways] + [alone | {"lowering": "channels last", "error": "no memory"}],
-        "correct": [cosr | {"difference": 1e-12}, cosr | {"difference": 1e-3}, cosr | {"error": "a | b"}],
+        "correct": [cosr | {"difference": 1e-12}, cosr | {"difference": 1e-3}, cosr | {"error": "a | b"}]
+        + [cosr | {"kind": "lowered", "difference": 0.0, "replayed": count} for count in (4, 0)],
         "rounds, 20 clients": timed,
         "cells": [
             {"cells": n, "kind": kind, "images": 2000, "rounds": 8, "rate": rate * n}
@@ -377,7 +384,8 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
     text = gpu.run(replace(PLAN, device="cuda"), 60, tmp_path / "card.csv", parts).read_text(encoding="utf-8")
     for line in (
         "# One card: NVIDIA X, 80 GiB",
-        "1 of 3 agree to 1e-09",
+        "3 of 5 agree to 1e-09",
+        "Of 2 with graphs all replayed some, but for fedcosr with lowered.",
         "| fedcosr | loop | differs by 1.0e-03 |",
         "| fedcosr | loop | a / b |",
         "| 20 | 8000 | fedavg | lowered | 1.000 (0.900–1.100) | 0.500 | 0.000 | 0.500 | 2 | 3.00 | 0.30 | 2 | 1024 |",

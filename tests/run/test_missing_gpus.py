@@ -80,3 +80,12 @@ def test_a_plan_says_it_once(capsys, monkeypatch):
 def test_a_cell_started_by_hand_does_not_begin(folder, capsys):
     assert complaint(capsys, "run", "fedavg", "--device", "cuda", "--clients", "4").startswith(f"fedgrid: {LACKING}")
     assert not (folder / "results").exists()
+
+
+def test_cells_that_take_turns_on_a_gpu_are_told_of_mps(monkeypatch):
+    study = study_of()
+    monkeypatch.setattr(gpus, "take_turns", lambda compute: True)
+    assert list(notices.run_notices(study, submits=False)) == [notices.TURNS]
+    assert list(notices.run_notices(study, submits=True)) == []
+    finish(study)
+    assert list(notices.run_notices(study, submits=False)) == []

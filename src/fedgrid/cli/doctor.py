@@ -17,7 +17,7 @@ from fedgrid.cli.parsing import command, option, path
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
 from fedgrid.grid.plan.commit import commit
-from fedgrid.jobs.gpus import cards, cells_on_a_gpu, nvidia_smi, seen_by_torch, side_by_side
+from fedgrid.jobs.gpus import MPS, cards, cells_on_a_gpu, nvidia_smi, seen_by_torch, side_by_side
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.run import slurm
 from fedgrid.settings import Compute
@@ -147,7 +147,7 @@ def _gpus() -> Finding:
         return Finding("GPUs", "none, so cells are computed on the CPU")
     advice = "" if seen_by_torch() else f"torch {_installed('torch')} cannot use them; install its CUDA build"
     share = cells_on_a_gpu(Compute())  # what `gpu_share: auto` does here
-    beside = "side by side, by MPS" if side_by_side() else "in turns; side by side once nvidia-cuda-mps-control -d runs"
+    beside = "side by side, by MPS" if side_by_side() else f"in turns; side by side once {MPS} -d runs"
     sharing = f"{share} cells on each, whose kernels run {beside}" if share > 1 else "a cell on each"
     return Finding("GPUs", f"{len(names)}, {sharing}", advice)
 

@@ -7,6 +7,7 @@ each other. Numbers with MIG, or among several models that CUDA may order in its
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -35,7 +36,7 @@ MIB_OF_A_CELL = 8192
 (benchmarks/results/nvidia-h200-bench-gpu.md). A cell that has less room trains fewer clients at a time."""
 MOST_CELLS = 8
 "Cells on a GPU with `auto`; four had 3.2 times the rounds of one there."
-MPS_PIPES = "CUDA_MPS_PIPE_DIRECTORY"
+MPS, MPS_PIPES = "nvidia-cuda-mps-control", "CUDA_MPS_PIPE_DIRECTORY"
 
 
 class Gpu(NamedTuple):
@@ -83,6 +84,12 @@ def side_by_side() -> bool:
     except OSError:
         return False
     return True
+
+
+def take_turns(compute: Compute) -> bool:
+    """Whether cells share a GPU and wait for each other there, though NVIDIA's MPS could be started."""
+    shared = compute.device in SHARED and shutil.which(MPS) and cards() and cells_on_a_gpu(compute) > 1
+    return bool(shared) and not side_by_side()
 
 
 def shortage(device: str, visible: int | None = None) -> str:

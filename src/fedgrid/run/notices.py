@@ -1,4 +1,4 @@
-"""Notices before a run begins: missing data and GPUs, and cells that are trained again for an artifact."""
+"""Notices before a run begins: what is missing, cells that are trained again for an artifact, GPUs used in turns."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,9 +6,14 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs import gpus
 
+TURNS = (
+    f"cells that share a GPU take turns there. Once {gpus.MPS} -d runs they compute side by side: on an H200 eight "
+    "then did three times the rounds of one"
+)
+
 
 def run_notices(study: Study, submits: bool) -> Iterator[str]:
-    """A line for each missing data set or GPU, with the experiments that need it, and one for artifacts.
+    """A line for each missing data set or GPU, with the experiments that need it, one for artifacts, one on sharing.
 
     Where a run `submits` its jobs, a machine without GPUs gets only a line.
     """
@@ -22,6 +27,8 @@ def run_notices(study: Study, submits: bool) -> Iterator[str]:
         yield f"{reason}; waiting for it: {', '.join(experiments)}"
     if submits and (shortage := missing_gpus(study)):
         yield f"{shortage}; each job asks the cluster for one"
+    if not submits and sum(cell.waiting for cell in study.by_key.values()) > 1 and gpus.take_turns(study.compute):
+        yield TURNS
     yield from missing_artifact_notices(study.by_key.values())
 
 
