@@ -4,6 +4,8 @@ python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local aft
 python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
 python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a client: with its contrast and without
 python -m benchmarks.long_runs dirichlet  FedCoSR's CIFAR-10 at Dirichlet 0.1
+python -m benchmarks.long_runs rates      its first ten rounds at the assumed rate of Adam and at a third of it
+python -m benchmarks.long_runs third      all of it at a third of the rate
 python -m benchmarks.long_runs leads      leads in received and in trained models, with 95 % intervals
 python -m benchmarks.long_runs phases     FedSaC less pFedGraph, with complementarity and after it, likewise
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
@@ -29,8 +31,10 @@ from fedgrid.files import read_table
 
 FEDSAC = ARCHIVES / "long/fedsac"
 FEDCOSR = ARCHIVES / "long/fedcosr"
+STUDIES = Path("benchmarks/results/papers")
+"""Studies of our own, each in a folder with its cells."""
 LOCAL = {
-    "20": (Path("benchmarks/results/papers/local/cells.tar.xz"), (5, 10, 15, 20)),
+    "20": (STUDIES / "local/cells.tar.xz", (5, 10, 15, 20)),
     "500": (FEDCOSR / "local-rounds.tar.xz", (5, 10, 15, 20, 50, 150, 250, 350, 500)),
 }
 """FedCoSR's Local by the epochs of its runs: their archive, and the epochs that the table has."""
@@ -65,6 +69,7 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
 TABLE2: dict[str, tuple[str, dict[str, Any]]] = {
     "Local": ("local", {}),
     "FedAvg": ("fedavg", {}),
+    "FedAvg-FT": ("fedavg_ft", {}),
     "Ditto": ("ditto", {}),
     "FedRep": ("fedrep", {}),
     "FedPer": ("fedper", {}),
@@ -73,15 +78,18 @@ TABLE2: dict[str, tuple[str, dict[str, Any]]] = {
     "FedPAC": ("fedpac", {}),
     "FedCoSR": ("fedcosr", {}),
 }
-"""Rows of FedCoSR's Table II that scale long has on CIFAR-10, likewise."""
+"""Rows of FedCoSR's Table II that are run at length on CIFAR-10, likewise; FedAvg-FT is not printed."""
+ASSUMED, THIRD = 0.003, 0.001
+"""Adam's rate as we assume it, and a third of it."""
 COLUMNS = {
-    "CIFAR-100, 20 classes": ("20 classes, 20 clients", CONTRAST),
-    "CIFAR-10, Dirichlet 0.1": ("Dirichlet 0.1, 20 clients", TABLE2),
+    "CIFAR-100, 20 classes": (FEDCOSR, "20 classes, 20 clients", CONTRAST),
+    "CIFAR-10, Dirichlet 0.1": (FEDCOSR, "Dirichlet 0.1, 20 clients", TABLE2),
+    f"CIFAR-10, Dirichlet 0.1, rate {THIRD}": (STUDIES / "column", "Dirichlet 0.1, 20 clients", TABLE2),
 }
-"""A column of FedCoSR's Table II, as printed → its partition and the readings there."""
+"""A column of FedCoSR's Table II, as printed, perhaps with a rate → its archives, its partition, the readings there."""
 LEADS = {
     "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS),
-    **{f"FedCoSR, {title}": (FEDCOSR, *column) for title, column in COLUMNS.items()},
+    **{f"FedCoSR, {title}": column for title, column in COLUMNS.items()},
 }
 """Row of a paper, perhaps with a column → its archives, the column, and the readings there, with all of which it is
 compared."""
@@ -181,15 +189,15 @@ def in_readings() -> str:
 
 
 def in_column(column: str) -> str:
-    """A column of FedCoSR's Table II at scale long: received models over the rounds, trained ones at the end.
+    """A column of FedCoSR's Table II over 150 rounds: received models over the rounds, trained ones at the end.
 
     Mean over clients and seeds, and the spread over clients, likewise over seeds.
     """
     numbers = printed("fedcosr", "table2")
     rows = []
-    for title, seeds in by_reading(FEDCOSR, *COLUMNS[column]).items():
+    for title, seeds in by_reading(*COLUMNS[column]).items():
         received, trained = ([accuracies(seed, point) for seed in seeds.values()] for point in POINTS)
-        of_paper = decimals(numbers.get((title, *column.split(", ")), np.nan))
+        of_paper = decimals(numbers.get((title, *column.split(", ")[:2]), np.nan))
         scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
         scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
         scores.append([one.iloc[-1].std(ddof=0) for one in received])
@@ -199,6 +207,26 @@ def in_column(column: str) -> str:
     return markdown(
         [*header, "received, best round", "trained, last round", "std. over clients", "mean τ, last round"], rows
     )
+
+
+def at_rates() -> str:
+    """FedCoSR's CIFAR-10 at Dirichlet 0.1, seed 0, in ten rounds at two rates: means over clients."""
+    found = {
+        (spec["method"]["name"], spec["training"]["lr"]): recorded
+        for spec, recorded in cells(STUDIES / "rates/cells.tar.xz")
+    }
+    asked = [(ASSUMED, "received", number) for number in (1, 2, 5, 10)] + [(ASSUMED, "trained", 10)]
+    asked += [(THIRD, point, 10) for point in POINTS]
+    rows = []
+    for title, (method, _) in TABLE2.items():
+        of_rate = {rate: recorded for (name, rate), recorded in found.items() if name == method}
+        if of_rate:
+            scores = (
+                accuracies(of_rate[rate], point).loc[number].mean() if rate in of_rate else np.nan
+                for rate, point, number in asked
+            )
+            rows.append([title, *map(decimals, scores)])
+    return markdown(["", *(f"rate {rate}: {point}, round {number}" for rate, point, number in asked)], rows)
 
 
 def leads() -> str:
@@ -314,6 +342,8 @@ TABLES = {
     "readings": in_readings,
     "contrast": partial(in_column, "CIFAR-100, 20 classes"),
     "dirichlet": partial(in_column, "CIFAR-10, Dirichlet 0.1"),
+    "rates": at_rates,
+    "third": partial(in_column, f"CIFAR-10, Dirichlet 0.1, rate {THIRD}"),
     "leads": leads,
     "phases": by_phase,
     "local": of_local,

@@ -6,15 +6,17 @@ is used.
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 from torch.utils.data import DataLoader, TensorDataset
 
-LR, ALPHA, GAMMA, TEMPERATURE = 0.05, 1.0, 0.8, 0.1
+ALPHA, GAMMA, TEMPERATURE = 1.0, 0.8, 0.1
+SGD = partial(torch.optim.SGD, lr=0.05)
 
 
 class Net(nn.Module):
@@ -36,6 +38,7 @@ class Client:
     train: TensorDataset
     test: TensorDataset
     model: nn.Module
+    optimizer: Callable[..., torch.optim.Optimizer] = SGD
     regularity: float | None = None
 
 
@@ -68,7 +71,7 @@ def rounds(
 
 
 def fit(client: Client, batch_size: int, device: str, prototypes: dict[int, Tensor]) -> None:
-    optimizer = torch.optim.SGD(client.model.parameters(), lr=LR)
+    optimizer = client.optimizer(client.model.parameters())
     client.model.train()
     total = 0.0
     loader = DataLoader(client.train, batch_size=batch_size, shuffle=True)
