@@ -23,6 +23,7 @@ import torch
 from benchmarks import gpu_page
 from benchmarks.convolutions import LAYERS, LOWERINGS, PASSES, PRECISIONS
 from benchmarks.machine import facts, hardware
+from benchmarks.mps import multi_process_service
 from benchmarks.processes import OVER, ROOT, Failed, answers, answers_of_many, first_line, together
 from benchmarks.rounds import PARTS as ROUND_PARTS
 from benchmarks.rounds import SLOW, warm
@@ -146,9 +147,9 @@ def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
             return
 
 
-def cells(plan: Plan, deadline: float) -> Iterator[Row]:
-    """Rounds a second of several processes with the same cell, and of as many with the plain loop."""
-    for kind in (FASTEST[plan.device], "plain"):
+def cells(plan: Plan, deadline: float, kinds: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Rounds a second of several processes with the same cell, and of as many with the plain loop, unless `kinds`."""
+    for kind in kinds or (FASTEST[plan.device], "plain"):
         job = plan.job("fedavg", kind, images=plan.images // 4)
         with together([job] * max(plan.cells)) as workers:
             for _ in range(warm(kind)):
@@ -166,6 +167,13 @@ def cells(plan: Plan, deadline: float) -> Iterator[Row]:
                 yield job | {"cells": count, "rounds": count * rounds, "rate": rate}
 
 
+def cells_side_by_side(plan: Plan, deadline: float) -> Iterator[Row]:
+    """The same under NVIDIA's MPS; nothing without a GPU."""
+    if plan.device == "cuda":
+        with multi_process_service():
+            yield from cells(plan, deadline, (FASTEST["cuda"],))
+
+
 def seconds(answer: Row) -> float:
     """Of a whole round."""
     return sum(answer.get(name, 0.0) for name in ROUND_PARTS)
@@ -176,6 +184,7 @@ PARTS: dict[str, tuple[float, Measure]] = {
     "rounds, 100 clients": (0.3, partial(timed, clients=100)),
     "rounds, 20 clients": (0.4, timed),
     "cells": (0.5, cells),
+    gpu_page.SIDE_BY_SIDE: (0.5, cells_side_by_side),
     "rounds, 200 clients": (0.7, partial(timed, clients=200)),
     "convolutions": (0.5, convolutions),
     "rounds, 50,000 images": (1.0, partial(timed, images=50_000)),

@@ -14,6 +14,8 @@ Row = dict[str, str]
 COUNTED = ("launches", "kernels", "to_device", "to_host", "on_device", "synchronisations")
 NOT_IN_TRAINING = ("first", "input_gradient")
 "A layer, and its pass that nothing asks for."
+SIDE_BY_SIDE = "cells, MPS"
+"The name of the part, and of its rows, in which kernels of several processes run side by side."
 TOLERANCE = 1e-9
 "Relative difference that is rounding in float64."
 
@@ -38,7 +40,7 @@ def paragraphs(rows: list[Row]) -> Iterator[str]:
     yield from correct(of(rows, "correct"))
     in_rounds = [row for row in rows if row["section"].startswith("rounds")]
     yield from timed(in_rounds)
-    yield from cells(of(rows, "cells"))
+    yield from cells(of(rows, "cells"), of(rows, SIDE_BY_SIDE))
     yield from launches(in_rounds, gpu)
     yield from convolutions(of(rows, "convolutions"))
 
@@ -146,17 +148,26 @@ def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
     yield table(header, lines)
 
 
-def cells(rows: list[Row]) -> Iterator[str]:
+def cells(rows: list[Row], side_by_side: list[Row]) -> Iterator[str]:
     yield "## Cells at a time"
     yield (
         "FedAvg with 20 clients, in as many processes as there are cells: rounds a second of all of them, and how many "
         "times as many these are as one cell's, and as those of as many plain processes."
     )
+    plain = {row["cells"]: float(row["rate"]) for row in rows if row["rate"] and row["kind"] == "plain"}
+    yield from cell_rates(rows, plain)
+    if side_by_side:
+        yield "The same under NVIDIA's MPS, which lets kernels of several processes run side by side:"
+        yield from cell_rates(side_by_side, plain)
+
+
+def cell_rates(rows: list[Row], plain: dict[str, float]) -> Iterator[str]:
+    """Rounds a second by cells at a time; `plain`: those of as many plain processes."""
     measured = [row for row in rows if row["rate"]]
-    rates = {(row["kind"], row["cells"]): float(row["rate"]) for row in measured}
+    alone = {row["kind"]: float(row["rate"]) for row in measured if row["cells"] == "1"}
     lines = []
     for row in measured:
-        bases = (rates.get((row["kind"], "1")), rates.get(("plain", row["cells"])))
+        bases = (alone.get(row["kind"]), plain.get(row["cells"]))
         times = [f"{float(row['rate']) / base:.2f}" if base else "–" for base in bases]
         lines.append((row["cells"], row["kind"], row["images"], row["rounds"], f"{float(row['rate']):.2f}", *times))
     yield table(("cells", "variant", "images", "rounds", "rounds a second", "× one cell", "× plain"), lines)

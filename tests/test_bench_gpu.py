@@ -209,6 +209,22 @@ def test_as_many_cells_at_a_time_as_asked_for(fakes):
     assert [fake.rounds for fake in fakes[:4]] == [3 + 6 + 3 + 1, 3 + 3 + 1, 3 + 1, 3 + 1]
 
 
+def test_cells_side_by_side_are_fedgrids_alone(fakes, monkeypatch):
+    around = []
+
+    @contextmanager
+    def service():
+        around.append("start")
+        yield
+        around.append("end")
+
+    monkeypatch.setattr(gpu, "multi_process_service", service)
+    plan = replace(PLAN, device="cuda", window=6.0, cells=(1, 2))
+    rows = list(gpu.cells_side_by_side(plan, time.monotonic() + 60))
+    assert [(row["kind"], row["cells"]) for row in rows] == [("lowered", 1), ("lowered", 2)]
+    assert around == ["start", "end"] and not list(gpu.cells_side_by_side(PLAN, time.monotonic() + 60))
+
+
 def test_the_first_part_asks_for_what_matters_most(monkeypatch):
     monkeypatch.setattr(gpu, "answers", lambda module, job, questions, *_: iter(questions))
     plan = replace(PLAN, device="cuda", compared=("apple", "fedavg", "fedcosr"))
@@ -379,6 +395,7 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
             for kind, rate in (("lowered", 5.0), ("plain", 0.5))
             for n in (1, 2)
         ],
+        gpu_page.SIDE_BY_SIDE: [{"cells": 2, "kind": "lowered", "images": 2000, "rounds": 8, "rate": 25.0}],
     }
     parts = {name: (0.5, lambda *_, actual=actual: iter(actual)) for name, actual in rows.items()}
     text = gpu.run(replace(PLAN, device="cuda"), 60, tmp_path / "card.csv", parts).read_text(encoding="utf-8")
@@ -395,6 +412,7 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         "| second convolution, TF32 | channels last, 20 clients | no memory |",
         "| 20 | 8000 | fedavg | lowered | 4 | 3 | 1 | 2 | 1 | 1 | 0.3000 |",
         "| 2 | lowered | 2000 | 8 | 10.00 | 2.00 | 10.00 |",
+        "| 2 | lowered | 2000 | 8 | 25.00 | – | 25.00 |",
     ):
         assert line in text
     assert "no GPU" not in text.replace("where there is none", "")
