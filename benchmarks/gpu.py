@@ -34,19 +34,8 @@ COLUMNS = (
     *("section", "name", "value", "method", "kind", "tf32", "clients", "images", *ROUND_PARTS),
     *("seconds", "least", "most", "repeats", "steps", "busy", "launches", "kernels"),
     *("to_device", "to_host", "on_device", "synchronisations"),
-    *(
-        "device_memory",
-        "difference",
-        "replayed",
-        "cells",
-        "rounds",
-        "rate",
-        "layer",
-        "lowering",
-        "precision",
-        *PASSES,
-        "error",
-    ),
+    *("device_memory", "difference", "replayed", "cells", "rounds", "rate"),
+    *("layer", "lowering", "precision", *PASSES, "error"),
 )
 "Of the CSV; seconds, bytes, rounds a second."
 KINDS = {"cpu": ("loop", "stacked"), "cuda": ("loop", "stacked", "captured", "lowered")}

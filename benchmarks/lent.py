@@ -67,8 +67,8 @@ def work(out: Path, deadline: float, at_once: int) -> None:
     known = plan_file.read(Path(PLAN)).study.known
     cells = [known[key] for key in Path(ORDER).read_text(encoding="utf-8").split()]
     for stage in {stage.key: stage for cell in cells for stage in cell.partition.data.stages}.values():
-        if not stage.built:
-            started("fedgrid.jobs.dataset", stage.key).wait()
+        if not stage.built and started("fedgrid.jobs.dataset", stage.key).wait():
+            sys.exit(f"there are no images: see logs/{stage.key}.log")
     with ExitStack() as stack:
         try:
             stack.enter_context(multi_process_service())

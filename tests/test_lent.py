@@ -1,9 +1,11 @@
 """Cells of a study that are trained on a machine without the workflow, and come back as if trained here."""
 
+import math
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import lacking
 import pytest
@@ -49,6 +51,13 @@ def test_cells_of_the_named_methods_come_back(packed, tmp_path):
     cells = {cell.row.component.name: cell for cell in read_study(Path("study.yaml")).cells}
     assert {name: cell.done for name, cell in cells.items()} == {"fedavg": True, "local": True, "ditto": False}
     assert lent.pack(read_study(Path("study.yaml")), packed, ["fedavg", "ditto"]) == [cells["ditto"]]
+
+
+def test_without_images_no_cell_begins(packed, tmp_path, monkeypatch):
+    monkeypatch.chdir(packed)
+    monkeypatch.setattr(lent, "started", lambda module, key: SimpleNamespace(wait=lambda: 2))
+    with pytest.raises(SystemExit, match="there are no images: see logs/"):
+        lent.work(tmp_path, math.inf, 1)
 
 
 def test_without_time_nothing_is_trained(packed, tmp_path):
