@@ -230,14 +230,19 @@ def at_rates() -> str:
 
 
 def leads() -> str:
-    """In the last round, a paper's own row less others, of received and of trained models, paired by seed."""
+    """In the last round, a paper's own row less others, of received and of trained models, paired by seed.
+
+    As on pages, only rows with all seeds of the own one tell what the variances of a column have in common.
+    """
     rows = []
     for title, place in LEADS.items():
         own, seeds = title.split(",")[0], by_reading(*place)
-        scores = {point: scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS}
+        complete = {row: of_seeds for row, of_seeds in seeds.items() if of_seeds.keys() >= seeds[own].keys()}
         for other in (row for row in seeds if row != own):
             if common := len(seeds[own].keys() & seeds[other].keys()):
-                differences = (with_interval(of_point.between(own, other)) for of_point in scores.values())
+                compared = complete if other in complete else {row: seeds[row] for row in (own, other)}
+                scores = (scored(compared, point, lambda curve: last(curve).mean()) for point in POINTS)
+                differences = (with_interval(of_point.between(own, other)) for of_point in scores)
                 rows.append([f"{own} over {other}{title.removeprefix(own)}", str(common), *differences])
     return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
 
