@@ -134,6 +134,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{len(packed)} cells in {asked.folder}")
     else:
         out = asked.out.resolve()
+        places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, places))  # jobs start in another folder
         os.chdir(asked.folder)
         work(out, start + asked.seconds, asked.at_once)
 

@@ -1,6 +1,7 @@
 """Cells of a study that are trained on a machine without the workflow, and come back as if trained here."""
 
 import math
+import os
 import subprocess
 import sys
 import tarfile
@@ -37,10 +38,9 @@ def packed(working_folder, monkeypatch):
 def worked(folder, out, seconds):
     """What a process without the packages of the workflow prints, which trains the packed cells."""
     out.mkdir(exist_ok=True)
-    environment = lacking.environment(out)
-    environment["PYTHONPATH"] += f":{ROOT}"
+    environment = lacking.environment(out) | {"PYTHONPATH": os.pathsep.join([str(out), "src", "."])}
     command = [sys.executable, "-m", "benchmarks.lent", "work", str(folder), str(out), "--seconds", str(seconds)]
-    return subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def test_cells_of_the_named_methods_come_back(packed, tmp_path):
