@@ -53,6 +53,14 @@ def test_cells_of_the_named_methods_come_back(packed, tmp_path):
     assert lent.pack(read_study(Path("study.yaml")), packed, ["fedavg", "ditto"]) == [cells["ditto"]]
 
 
+def test_jobs_look_for_modules_where_the_command_did(packed, monkeypatch):
+    here = Path.cwd()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", ".", "/elsewhere"]))
+    monkeypatch.setattr(lent, "work", lambda *_: None)
+    lent.main(["work", str(packed), str(here), "--seconds", "0"])
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(here / "src"), str(here), "/elsewhere"]
+
+
 def test_without_images_no_cell_begins(packed, tmp_path, monkeypatch):
     monkeypatch.chdir(packed)
     monkeypatch.setattr(lent, "started", lambda module, key: SimpleNamespace(wait=lambda: 2))
