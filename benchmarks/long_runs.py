@@ -238,13 +238,18 @@ def leads() -> str:
     for title, place in LEADS.items():
         own, seeds = title.split(",")[0], by_reading(*place)
         complete = {row: of_seeds for row, of_seeds in seeds.items() if of_seeds.keys() >= seeds[own].keys()}
+        of_complete = at_the_end(complete)
         for other in (row for row in seeds if row != own):
             if common := len(seeds[own].keys() & seeds[other].keys()):
-                compared = complete if other in complete else {row: seeds[row] for row in (own, other)}
-                scores = (scored(compared, point, lambda curve: last(curve).mean()) for point in POINTS)
+                scores = of_complete if other in complete else at_the_end({row: seeds[row] for row in (own, other)})
                 differences = (with_interval(of_point.between(own, other)) for of_point in scores)
                 rows.append([f"{own} over {other}{title.removeprefix(own)}", str(common), *differences])
     return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
+
+
+def at_the_end(seeds: Mapping[str, Mapping[int, pd.DataFrame]]) -> list[Scores]:
+    """Means over clients in the last round, at each point."""
+    return [scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS]
 
 
 def by_phase() -> str:

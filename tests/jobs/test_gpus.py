@@ -294,19 +294,9 @@ def test_mps_runs_where_somebody_reads_its_pipe(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("device", "share", "control", "mps", "expected"),
-    [
-        ("cuda", 8, True, False, True),
-        ("auto", 8, True, False, True),
-        ("cuda", 1, True, False, False),
-        ("cuda", 8, False, False, False),  # nothing to start
-        ("cuda", 8, True, True, False),
-        ("cpu", 8, True, False, False),
-        ("cuda:0", 8, True, False, False),  # the user's own choice, which nobody shares
-    ],
+    ("control", "mps", "expected"), [(True, False, True), (False, False, False), (True, True, False)]
 )
-def test_cells_take_turns_where_mps_could_run(monkeypatch, device, share, control, mps, expected):
+def test_cells_take_turns_where_mps_could_run(monkeypatch, control, mps, expected):
     monkeypatch.setattr(gpus.shutil, "which", lambda name: f"/usr/bin/{name}" if control else None)
-    monkeypatch.setattr(gpus, "cards", lambda: ["0"])
     monkeypatch.setattr(gpus, "side_by_side", lambda: mps)
-    assert gpus.take_turns(Compute(device=device, gpu_share=share)) == expected
+    assert gpus.could_be_side_by_side() == expected

@@ -82,10 +82,29 @@ def test_a_cell_started_by_hand_does_not_begin(folder, capsys):
     assert not (folder / "results").exists()
 
 
-def test_cells_that_take_turns_on_a_gpu_are_told_of_mps(monkeypatch):
+@pytest.mark.parametrize("mps", [True, False])
+def test_cells_that_take_turns_on_a_gpu_are_told_of_mps(monkeypatch, mps):
     study = study_of()
-    monkeypatch.setattr(gpus, "take_turns", lambda compute: True)
-    assert list(notices.run_notices(study, submits=False)) == [notices.TURNS]
-    assert list(notices.run_notices(study, submits=True)) == []
-    finish(study)
+    monkeypatch.setattr(gpus, "could_be_side_by_side", lambda: mps)
+    assert list(notices.run_notices(study, submits=False, shares_gpus=True)) == [notices.TURNS] * mps
     assert list(notices.run_notices(study, submits=False)) == []
+    finish(study)
+    assert list(notices.run_notices(study, submits=False, shares_gpus=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("device", "share", "submits", "expected"),
+    [
+        ("cuda", 8, False, True),
+        ("auto", 8, False, True),
+        ("cuda", 1, False, False),
+        ("cuda", 8, True, False),
+        ("cpu", 8, False, False),
+        ("cuda:0", 8, False, False),  # the user's own choice, which nobody shares
+    ],
+)
+def test_a_run_that_shares_gpus(monkeypatch, device, share, submits, expected):
+    monkeypatch.setattr(gpus, "cards", lambda: ["0"])
+    file = Path("study.yaml")
+    file.write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | {"compute": {"device": device, "gpu_share": share}}))
+    assert invocation(read(file), [file], submits=submits).shares_gpus == expected

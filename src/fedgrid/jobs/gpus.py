@@ -86,10 +86,9 @@ def side_by_side() -> bool:
     return True
 
 
-def take_turns(compute: Compute) -> bool:
-    """Whether cells share a GPU and wait for each other there, though NVIDIA's MPS could be started."""
-    shared = compute.device in SHARED and shutil.which(MPS) and cards() and cells_on_a_gpu(compute) > 1
-    return bool(shared) and not side_by_side()
+def could_be_side_by_side() -> bool:
+    """Whether kernels of several processes take turns here, though NVIDIA's MPS could be started."""
+    return shutil.which(MPS) is not None and not side_by_side()
 
 
 def shortage(device: str, visible: int | None = None) -> str:

@@ -205,6 +205,11 @@ class Invocation:
         return gpus.gpu_slots(self.gpu_share) if self.compute.device in gpus.SHARED else 0
 
     @property
+    def shares_gpus(self) -> bool:
+        """Whether several cells at a time compute on a GPU of this machine."""
+        return not self.submits and self.gpu_slots > 0 and self.gpu_share > 1
+
+    @property
     def gpus_per_job(self) -> int:
         """GPUs that the job of a cell, or of a pack, asks for; `auto` asks for one where this machine has any."""
         wants_gpu = self.compute.device.startswith("cuda") and (self.submits or self.compute.device == "cuda")
@@ -246,7 +251,7 @@ class Invocation:
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        for line in notices.run_notices(self.study, self.submits):
+        for line in notices.run_notices(self.study, self.submits, self.shares_gpus):
             say_notice(line)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"

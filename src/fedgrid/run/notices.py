@@ -12,10 +12,11 @@ TURNS = (
 )
 
 
-def run_notices(study: Study, submits: bool) -> Iterator[str]:
+def run_notices(study: Study, submits: bool, shares_gpus: bool = False) -> Iterator[str]:
     """A line for each missing data set or GPU, with the experiments that need it, one for artifacts, one on sharing.
 
-    Where a run `submits` its jobs, a machine without GPUs gets only a line.
+    Where a run `submits` its jobs, a machine without GPUs gets only a line. `shares_gpus`: several cells at a time
+    compute on a GPU of this machine.
     """
     yield from study.notices
     waiting: dict[str, dict[str, None]] = {}
@@ -27,7 +28,7 @@ def run_notices(study: Study, submits: bool) -> Iterator[str]:
         yield f"{reason}; waiting for it: {', '.join(experiments)}"
     if submits and (shortage := missing_gpus(study)):
         yield f"{shortage}; each job asks the cluster for one"
-    if not submits and sum(cell.waiting for cell in study.by_key.values()) > 1 and gpus.take_turns(study.compute):
+    if shares_gpus and sum(cell.waiting for cell in study.by_key.values()) > 1 and gpus.could_be_side_by_side():
         yield TURNS
     yield from missing_artifact_notices(study.by_key.values())
 

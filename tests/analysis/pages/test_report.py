@@ -216,6 +216,7 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
         "jobs.standstill",
         "loading",
         "quantities",
+        "settings",
     )
-    files_alone = {f"fedgrid.{name}" for name in (*names, "settings")}
+    files_alone = {f"fedgrid.{name}" for name in names}
     assert rooms == files_alone | published | of_manifests
