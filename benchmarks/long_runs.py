@@ -6,7 +6,7 @@ python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a 
 python -m benchmarks.long_runs dirichlet  FedCoSR's CIFAR-10 at Dirichlet 0.1
 python -m benchmarks.long_runs rates      its first ten rounds at the assumed rate of Adam and at a third of it
 python -m benchmarks.long_runs third      all of it at a third of the rate
-python -m benchmarks.long_runs leads      leads in received and in trained models, with 95 % intervals
+python -m benchmarks.long_runs leads      leads in received, trained and scored models, with 95 % intervals
 python -m benchmarks.long_runs phases     FedSaC less pFedGraph, with complementarity and after it, likewise
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
@@ -107,6 +107,8 @@ FIRST = 0
 """The seed that all readings have."""
 POINTS = ("received", "trained")
 """The models that a client has in a round: those that it receives, and those that it has trained."""
+SCORED = "scored"
+"""The models that the method's own paper scores: one of `POINTS`, the global model, or those adapted to a client."""
 
 Curves = dict[tuple[str, str], pd.DataFrame]
 """(method, heterogeneity as papers name it) → accuracies in % of the clients that are scored, by round and client."""
@@ -120,12 +122,14 @@ def curves(archive: Path) -> Curves:
 
 
 def cells(archive: Path) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """What each cell of an archive is, and its recorded numbers."""
+    """What each cell of an archive is, and its recorded numbers, with those that its paper scores as `SCORED` too."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as files:
         files.extractall(folder, filter="data")
         for file in sorted(Path(folder).rglob("s*.parquet")):
             table, about = read_table(file)
-            yield about["spec"], table.to_pandas()
+            recorded = table.to_pandas()
+            scored = recorded[recorded["metric"] == f"accuracy_{about['score']}"].assign(metric=f"accuracy_{SCORED}")
+            yield about["spec"], pd.concat([recorded, scored], ignore_index=True)
 
 
 def accuracies(rows: pd.DataFrame, point: str) -> pd.DataFrame:
@@ -189,24 +193,26 @@ def in_readings() -> str:
 
 
 def in_column(column: str) -> str:
-    """A column of FedCoSR's Table II over 150 rounds: received models over the rounds, trained ones at the end.
+    """A column of FedCoSR's Table II over 150 rounds: received models over the rounds, others at the end.
 
-    Mean over clients and seeds, and the spread over clients, likewise over seeds.
+    Mean over clients and seeds, and the spread of scored models over clients, likewise over seeds.
     """
     numbers = printed("fedcosr", "table2")
     rows = []
     for title, seeds in by_reading(*COLUMNS[column]).items():
-        received, trained = ([accuracies(seed, point) for seed in seeds.values()] for point in POINTS)
+        received, trained, judged = (
+            [accuracies(seed, point) for seed in seeds.values()] for point in (*POINTS, SCORED)
+        )
         of_paper = decimals(numbers.get((title, *column.split(", ")[:2]), np.nan))
         scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
-        scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
-        scores.append([one.iloc[-1].std(ddof=0) for one in received])
+        scores.append([one.mean(axis=1).loc[1:].max() for one in received])
+        scores += [[last(one.mean(axis=1)) for one in models] for models in (trained, judged)]
+        scores.append([last(one.std(axis=1, ddof=0)) for one in judged])
         trust = [last(seed[seed["metric"] == "trust"].groupby("round")["value"].mean()) for seed in seeds.values()]
         rows.append([title, of_paper, str(len(seeds)), *map(over_seeds, [*scores, trust])])
-    header = ["", "printed", "seeds", *(f"received, round {number}" for number in ROUNDS)]
-    return markdown(
-        [*header, "received, best round", "trained, last round", "std. over clients", "mean τ, last round"], rows
-    )
+    over_rounds = (f"received, round {number}" for number in ROUNDS)
+    final = (f"{point}, last round" for point in ("trained", SCORED, f"{SCORED}, std. over clients", "mean τ"))
+    return markdown(["", "printed", "seeds", *over_rounds, "received, best round", *final], rows)
 
 
 def at_rates() -> str:
@@ -230,7 +236,7 @@ def at_rates() -> str:
 
 
 def leads() -> str:
-    """In the last round, a paper's own row less others, of received and of trained models, paired by seed.
+    """In the last round, a paper's own row less others, at each point, paired by seed.
 
     As on pages, only rows with all seeds of the own one tell what the variances of a column have in common.
     """
@@ -244,12 +250,12 @@ def leads() -> str:
                 scores = of_complete if other in complete else at_the_end({row: seeds[row] for row in (own, other)})
                 differences = (with_interval(of_point.between(own, other)) for of_point in scores)
                 rows.append([f"{own} over {other}{title.removeprefix(own)}", str(common), *differences])
-    return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
+    return markdown(["", "common seeds", *(f"{point}, last round" for point in (*POINTS, SCORED))], rows)
 
 
 def at_the_end(seeds: Mapping[str, Mapping[int, pd.DataFrame]]) -> list[Scores]:
     """Means over clients in the last round, at each point."""
-    return [scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS]
+    return [scored(seeds, point, lambda curve: last(curve).mean()) for point in (*POINTS, SCORED)]
 
 
 def by_phase() -> str:
