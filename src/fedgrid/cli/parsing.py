@@ -19,14 +19,22 @@ Call = Callable[[argparse.Namespace], int | None]
 "What a command does with its arguments; it returns the exit code, where that may be another than 0."
 Option = Callable[[argparse.ArgumentParser], Any]
 "Adds an option, or several, to the parser of a command."
+SNAKEMAKES = "--config is Snakemake's; here --scale and --only choose of a study"
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
+    """An argument parser whose complaints are one sentence, as all of fedgrid's are.
+
+    Options are not abbreviated: Snakemake's ``--config scale=small`` would name a study, and leave the scale full.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Prints a mistake on the command line as one sentence and exits with 2."""
-        raise UserError(f"{message} (see {self.prog} --help)")
+        hint = SNAKEMAKES if "--config " in f"{message} " else f"see {self.prog} --help"
+        raise UserError(f"{message} ({hint})")
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,17 @@ def study_of(arguments: argparse.Namespace) -> "Study":
 
 
 def file_of(arguments: argparse.Namespace) -> Path:
-    """The file of the study that a command's options or its argument name."""
-    file: Path = getattr(arguments, "file", None) or arguments.configfile
-    return file
+    """The file of the study that a command's argument or option names, as `files_of` has them."""
+    file = getattr(arguments, "file", None)
+    return _named_once([file] if file else [], [arguments.configfile])[0]
+
+
+def files_of(arguments: argparse.Namespace) -> list[Path]:
+    """The files of the studies that a command's arguments or its option name; UserError where both do."""
+    return _named_once(arguments.files, arguments.configfile)
+
+
+def _named_once(files: list[Path], configfiles: list[Path]) -> list[Path]:
+    if files and configfiles != [DEFAULT]:
+        raise UserError(f"{files[0]}, --configfile {configfiles[0]}: name studies in one of the two ways")
+    return files or configfiles

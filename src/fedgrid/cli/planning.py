@@ -9,7 +9,7 @@ from typing import Any
 
 from fedgrid.api.planning import Outlook, outlook, unavailable
 from fedgrid.cli.missing import check_missing, print_missing
-from fedgrid.cli.parsing import FILES, STUDIES, command, flag, option
+from fedgrid.cli.parsing import FILES, STUDIES, command, files_of, flag, option
 from fedgrid.cli.phrases import other_code_lines, search_lines
 from fedgrid.errors import say_notice
 from fedgrid.grid.costs.large_artifacts import STACKS
@@ -49,7 +49,7 @@ def plan(arguments: argparse.Namespace) -> None:
     fedgrid plan config/papers/fedcosr.yaml --only table2,table3 --json
     fedgrid plan config/mnist.yaml --missing --parts 3
     """
-    files = arguments.files or arguments.configfile
+    files = files_of(arguments)
     check_missing(arguments, files)
     planned = outlook(files, arguments.scale, arguments.only, arguments.cores)
     for study in planned.studies:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from fedgrid.api import pruning
-from fedgrid.cli.parsing import RESULTS, STUDIES, command, flag, option, path
+from fedgrid.cli.parsing import FILES, RESULTS, STUDIES, command, files_of, flag, option, path
 from fedgrid.errors import UserError, say
 from fedgrid.quantities import counted
 
@@ -30,6 +30,7 @@ def prune(arguments: argparse.Namespace) -> None:
 
 
 @command(
+    FILES,
     *STUDIES,
     option("--cells N", "cells to train again (default: 10)", type=int, default=10),
     option("--seed S", "seed of the draw; repeat one to draw the same cells (default: a new draw each time)", type=int),
@@ -39,14 +40,14 @@ def verify(arguments: argparse.Namespace) -> int:
     """Whether results fit the code: train some finished cells again, and compare every recorded bit.
 
     fedgrid verify
-    fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
+    fedgrid verify config/papers/*.yaml --scale small --cells 10 --cores 2
     """
     from fedgrid.api import verification  # torch takes seconds to import
 
     for name, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
         if value < 1:
             raise UserError(f"{name}: must be at least 1, got {value}")
-    chosen = arguments.configfile, arguments.scale, arguments.only
+    chosen = files_of(arguments), arguments.scale, arguments.only
     drawn = verification.draw(*chosen, arguments.cells, arguments.seed)
     finished = f"{drawn.comparable:,} finished cells"
     print(f"{len(drawn.cells):,} of the {finished} that this machine can compare, drawn with --seed {drawn.seed}")
