@@ -76,23 +76,26 @@ TABLE2: dict[str, tuple[str, dict[str, Any]]] = {
     "FedALA": ("fedala", {}),
     "FedProto": ("fedproto", {}),
     "FedPAC": ("fedpac", {}),
-    "FedCoSR": ("fedcosr", {}),
+    "FedCoSR": ("fedcosr", {"contrast": True}),
+    "FedCoSR w/o CRL": CONTRAST["FedCoSR w/o CRL"],
 }
-"""Rows of FedCoSR's Table II that are run at length on CIFAR-10, likewise; FedAvg-FT is not printed."""
+"""Rows of FedCoSR's Table II and Fig. 14 that are run at length on CIFAR-10, likewise; FedAvg-FT is not printed."""
 ASSUMED, THIRD = 0.003, 0.001
 """Adam's rate as we assume it, and a third of it."""
+COLUMN_AT_THIRD = f"CIFAR-10, Dirichlet 0.1, rate {THIRD}"
 COLUMNS = {
     "CIFAR-100, 20 classes": (FEDCOSR, "20 classes, 20 clients", CONTRAST),
     "CIFAR-10, Dirichlet 0.1": (FEDCOSR, "Dirichlet 0.1, 20 clients", TABLE2),
-    f"CIFAR-10, Dirichlet 0.1, rate {THIRD}": (STUDIES / "column", "Dirichlet 0.1, 20 clients", TABLE2),
+    COLUMN_AT_THIRD: (STUDIES / "column", "Dirichlet 0.1, 20 clients", TABLE2),
 }
 """A column of FedCoSR's Table II, as printed, perhaps with a rate → its archives, its partition, the readings there."""
 LEADS = {
     "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS),
     **{f"FedCoSR, {title}": column for title, column in COLUMNS.items()},
+    f"FedAvg-FT, {COLUMN_AT_THIRD}": COLUMNS[COLUMN_AT_THIRD],
 }
-"""Row of a paper, perhaps with a column → its archives, the column, and the readings there, with all of which it is
-compared."""
+"""A paper's own row, or the first of a column of ours, perhaps with the column → its archives, its partition, the
+readings there, with all of which it is compared."""
 PAIRS = (
     ("FedSaC", "pFedGraph"),
     ("FedSaC, lambda 1", "pFedGraph"),
@@ -217,15 +220,12 @@ def in_column(column: str) -> str:
 
 def at_rates() -> str:
     """FedCoSR's CIFAR-10 at Dirichlet 0.1, seed 0, in ten rounds at two rates: means over clients."""
-    found = {
-        (spec["method"]["name"], spec["training"]["lr"]): recorded
-        for spec, recorded in cells(STUDIES / "rates/cells.tar.xz")
-    }
+    found = list(cells(STUDIES / "rates/cells.tar.xz"))
     asked = [(ASSUMED, "received", number) for number in (1, 2, 5, 10)] + [(ASSUMED, "trained", 10)]
     asked += [(THIRD, point, 10) for point in POINTS]
     rows = []
-    for title, (method, _) in TABLE2.items():
-        of_rate = {rate: recorded for (name, rate), recorded in found.items() if name == method}
+    for title, reading in TABLE2.items():
+        of_rate = {spec["training"]["lr"]: recorded for spec, recorded in found if is_reading(spec["method"], *reading)}
         if of_rate:
             scores = (
                 accuracies(of_rate[rate], point).loc[number].mean() if rate in of_rate else np.nan
@@ -359,7 +359,7 @@ TABLES = {
     "contrast": partial(in_column, "CIFAR-100, 20 classes"),
     "dirichlet": partial(in_column, "CIFAR-10, Dirichlet 0.1"),
     "rates": at_rates,
-    "third": partial(in_column, f"CIFAR-10, Dirichlet 0.1, rate {THIRD}"),
+    "third": partial(in_column, COLUMN_AT_THIRD),
     "leads": leads,
     "phases": by_phase,
     "local": of_local,
