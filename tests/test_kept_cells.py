@@ -21,7 +21,7 @@ def test_ten_cells_at_random_come_to_the_same_bits(request, tmp_path, monkeypatc
     unpack("small", tmp_path)
     monkeypatch.chdir(tmp_path)
     files = [str(root / f"config/papers/{paper}.yaml") for paper in PAPERS]
-    code = main(["verify", "--configfile", *files, "--scale", "small", "--cells", "10", "--cores", "2"])
+    code = main(["verify", *files, "--scale", "small", "--cells", "10", "--cores", "2"])
     out, problem = capfd.readouterr()
     print(out, problem, file=sys.stderr)
     if NOT_HERE in problem:

@@ -50,11 +50,12 @@ def test_data_and_partitions_that_are_not_there_are_made(study, output):
     assert output("verify").endswith(EQUAL)
 
 
-def test_studies_with_folders_of_their_own_are_verified_together(study, tmp_path, output):
+@pytest.mark.parametrize("naming", [(), ("--configfile",)])
+def test_studies_with_folders_of_their_own_are_verified_together(study, tmp_path, output, naming):
     first, second = tmp_path / "config/study.yaml", tmp_path / "second.yaml"
     second.write_text(first.read_text().replace("seeds:\n- 0\n- 1\n", "seeds: [2]\n") + "results: elsewhere\n")
     train_all(prepared(read_study(second)))
-    text = output("verify", "--configfile", first, second)
+    text = output("verify", *naming, first, second)
     assert text.endswith("3 cells trained again: every recorded bit is the same\n")
 
 
