@@ -19,7 +19,7 @@ Call = Callable[[argparse.Namespace], int | None]
 "What a command does with its arguments; it returns the exit code, where that may be another than 0."
 Option = Callable[[argparse.ArgumentParser], Any]
 "Adds an option, or several, to the parser of a command."
-SNAKEMAKES = "--config is Snakemake's; here --scale and --only choose of a study"
+SNAKEMAKES = "--config is Snakemake's; here --scale and --only choose from a study"
 
 
 class Parser(argparse.ArgumentParser):
