@@ -6,10 +6,8 @@ from collections import Counter
 from pathlib import Path
 from shlex import quote
 
-from fedgrid.api.study_file import read_study
-from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
+from fedgrid.cli.parsing import FILE, RESULTS, STUDY, command, file_of, flag, option, path, study_of, utf8
 from fedgrid.cli.phrases import module_names
-from fedgrid.command import DEFAULT
 from fedgrid.errors import UserError, say, say_notice
 from fedgrid.files import check_writable
 from fedgrid.quantities import counted
@@ -84,12 +82,12 @@ def _follow(arguments: argparse.Namespace) -> None:
 
 
 @command(
-    option("study STUDY", f"default: {DEFAULT}", nargs="?", type=path, default=DEFAULT),
+    FILE,
     option("--out FILE", "default: the study's name with .zip", type=path),
     flag("--without-models", "leave out models and states of clients"),
     option("--cells FILE", "only the cells that a list of fedgrid plan --missing names, for fedgrid merge", type=path),
     option("--license TEXT", "the license of the archive, for its description", type=utf8, default=""),
-    *CHOICE,
+    *STUDY,
 )
 def bundle(arguments: argparse.Namespace) -> None:
     """Put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate.
@@ -103,14 +101,14 @@ def bundle(arguments: argparse.Namespace) -> None:
     from fedgrid.api.archive.writing import write_archive
     from fedgrid.api.cell_lists import listed_cells
 
-    study = read_study(arguments.study, arguments.scale, arguments.only)
+    study = study_of(arguments)
     keys = [cell.key for cell in listed_cells(arguments.cells, study)] if arguments.cells else None
     name = f"{study.folder.name}-{arguments.cells.stem}" if arguments.cells else study.folder.name
     out: Path = arguments.out or Path(f"{name}.zip")
     if not arguments.without_models:
         for contents, number in client_data_in_artifacts(finished_cells(study, keys)).items():
             say_notice(f"the archive has {counted(number, 'file')} of {contents}; --without-models leaves them out")
-    number = write_archive(study, arguments.study, out, not arguments.without_models, arguments.license, keys)
+    number = write_archive(study, file_of(arguments), out, not arguments.without_models, arguments.license, keys)
     print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
 
 

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid import shipped
-from fedgrid.api.study_file import read_study
-from fedgrid.cli.parsing import CHOICE, command, flag, option, path
-from fedgrid.command import DEFAULT
+from fedgrid.cli.parsing import FILE, STUDY, command, file_of, flag, option, path, study_of
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
 from fedgrid.grid.study.yaml_file import read
@@ -78,13 +76,13 @@ def _steps(folder: Path, papers: list[str]) -> list[str]:
 
 
 @command(
-    option("study", f"the study's file (default: {DEFAULT})", nargs="?", type=path, default=DEFAULT),
+    FILE,
     option("--cores N", "cores, a cell on each (default: all)", default="all"),
     flag("--slurm", "submit the cells to SLURM, by profiles/slurm"),
     flag("--dry-run", "print what would be done"),
     option("--cells FILE", "only the cells that a list of fedgrid plan --missing names", type=path),
     option("--snakemake OPTIONS", "further options of Snakemake, in quotes", type=shlex.split, default=[]),
-    *CHOICE,
+    *STUDY,
 )
 def go(arguments: argparse.Namespace) -> None:
     """Run a study: start Snakemake on it.
@@ -96,11 +94,12 @@ def go(arguments: argparse.Namespace) -> None:
     fedgrid go --snakemake="--until data"
     fedgrid go --cells todo-1.txt
     """
-    if not arguments.study.exists():
-        raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
-    read(arguments.study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
+    study = file_of(arguments)
+    if not study.exists():
+        raise UserError(f"{study}: no such study; fedgrid init makes a project with one")
+    read(study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
-    asked = arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
+    asked = study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
     snakemake = snakemake_arguments(*asked, options)
     targets = _cell_files(arguments) if arguments.cells else []
     of_cells = f" and {counted(len(targets), 'file')} of cells" if targets else ""
@@ -114,5 +113,5 @@ def _cell_files(arguments: argparse.Namespace) -> list[str]:
     """The files of results and artifacts of the cells that a list names, as Snakemake's rules call them."""
     from fedgrid.api.cell_lists import listed_cells  # planning takes time to import
 
-    cells = listed_cells(arguments.cells, read_study(arguments.study, arguments.scale, arguments.only))
+    cells = listed_cells(arguments.cells, study_of(arguments))
     return [str(file) for cell in cells for file in cell.files]
