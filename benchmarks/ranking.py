@@ -6,6 +6,7 @@ python -m benchmarks.ranking    writes docs/ranking.md and its picture
 import argparse
 from collections import Counter
 from pathlib import Path
+from statistics import mean
 
 from benchmarks import reproduction_pictures as pictures
 from benchmarks.templates import rendered
@@ -13,6 +14,7 @@ from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
 from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.prose.phrases import listing, percent
+from fedgrid.analysis.scores.budgets import budgets
 from fedgrid.analysis.scores.comparisons import LEVEL, Scores
 from fedgrid.analysis.scores.domains import EVERY
 from fedgrid.analysis.scores.ranking import Ranking, ranking
@@ -29,6 +31,10 @@ OUT, PICTURE = Path("docs/ranking.md"), Path("docs/images/ranking.svg")
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 BASES = ("local", "fedavg_ft")
 """What a federation, and what personalisation has to beat."""
+PROCESSORS = 0.011
+"""How far the search's scores of methods that are the same here are apart at most, by their kinds of processor."""
+UNIT = "fedavg"
+"""The row whose training images are the unit of other rows' ones."""
 
 
 def page(results: Results) -> str:
@@ -36,13 +42,15 @@ def page(results: Results) -> str:
     (column,) = results.columns
     ranked = ranking(results, column)
     cells, entries = cell_scores(results), summary(results)
-    scores = scores_by_column(results, cells, entries)[*column, EVERY]
+    scores = only_column(results)
     _, grid = ranking_table.make_table(results, ranking_table.Options())
     return rendered(
         TEMPLATE,
         answer=answer(results, ranked),
         bases=[f"{against(results, ranked, label)} {alone(results, scores, label)}" for label in BASES],
         rates=rates(results, ranked),
+        images=gradients(results, ranked),
+        close=close_choices(results),
         table=markdown(grid),
         equal=duplicates(results, cells, entries),
     )
@@ -57,7 +65,7 @@ def answer(results: Results, ranked: Ranking) -> str:
     steps = [named(results, ranked, row) for row in levels(ranked)]
     return (
         f"Of {len(order)} rows {named(results, ranked, order[0])} is first. Cannot be told apart from it: {said}. "
-        f"From there to the last row the seeds tell {len(steps)} steps, of which every two differ: {', '.join(steps)}."
+        f"Rows that can all be told apart, from the first one down: {', '.join(steps)}."
     )
 
 
@@ -94,10 +102,16 @@ def alone(results: Results, scores: Scores, base: str) -> str:
     first = max(scores.values.index, key=scores.mean)
     low, high = map(percent, (lead := scores.between(first, base)).interval())
     return (
-        f"With these {len(pairs)} comparisons alone: {above} above, {len(found) - above} below. "
-        f"{results.names[first]} less {results.names[base]}, as if nothing else had been compared: "
-        f"{percent(lead.difference)} points, {low} to {high} (95 %)."
+        f"If only these {len(pairs)} pairs had been compared, it would be {above} and {len(found) - above}. "
+        f"{results.names[first]}, the highest on these very seeds, is {percent(lead.difference)} points above it, "
+        f"{low} to {high} by the 95 % interval of this difference alone."
     )
+
+
+def only_column(results: Results) -> Scores:
+    """The scores of a study of one column."""
+    (column,) = results.columns
+    return scores_by_column(results, cell_scores(results), summary(results))[*column, EVERY]
 
 
 def alike(ranked: Ranking, row: str) -> set[str]:
@@ -111,6 +125,27 @@ def rates(results: Results, ranked: Ranking) -> str:
     chosen = [search.points[search.chosen] for search in searches if search.chosen is not None]
     counts = Counter(rate for point in chosen for rate in point.values())
     return listing(f"{rate} for {rows}" for rate, rows in sorted(counts.items()))
+
+
+def close_choices(results: Results) -> str:
+    """How many rates were chosen by less than two kinds of processor differ by."""
+    lists = [choice.scores for search in results.study.searches for choice in search.choices]
+    scores = [sorted((mean(one.by_seed) for one in each if None not in one.by_seed), reverse=True) for each in lists]
+    close = sum(len(each) > 1 and each[0] - each[1] < PROCESSORS for each in scores)
+    return f"{close} rates of {len(scores)} were chosen by less than {100 * PROCESSORS:.1f} points"
+
+
+def gradients(results: Results, ranked: Ranking) -> str:
+    """At how many images of a cell methods take a gradient, in multiples of FedAvg's, from the fewest up."""
+    table = budgets(results).set_index("label").loc[ranked.entries.index]
+    of_cell = table["images_table"] / table["cells"]
+    multiples = (of_cell / of_cell[UNIT]).round(1)
+    alike: dict[float, list[str]] = {}
+    for row, multiple in multiples.sort_values(kind="stable").items():
+        alike.setdefault(multiple, []).append(results.names[row].partition(",")[0])  # second rows name the rate, too
+    (_, least), *more = alike.items()
+    others = [f"{listing(rows)} at {multiple:g} times as many" for multiple, rows in more]
+    return f"{counted(len(least), 'row')} take gradients at as many images as FedAvg, {listing(others)}."
 
 
 def digest(results: Results) -> str:

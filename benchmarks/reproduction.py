@@ -74,9 +74,11 @@ WITHOUT_NUMBERS = ("The paper's own numbers", "not part of this run")
 """What parts of a claim's numbers begin with that compare nothing of ours."""
 DIFFERENCE = re.compile(
     r"(?P<where>[^:]+): [^:]+?, (?P<other>[^:]+?) [\d.]+: (?P<sign>[+−])(?P<points>[\d.]+) points "
-    r"\((?:95 % CI [^)]+, )?(?P<seeds>\d+ seeds?)\)"
+    r"\((?:95 % CI (?P<interval>[^,)]+), )?(?P<seeds>\d+ seeds?)\)"
 )
 """What begins the numbers of a column in which two rows are compared."""
+CONTRADICTED = ", where the paper's own numbers violate the claim, too"
+"""Of a difference that decides, in a column in which print contradicts itself."""
 SIDE = {"+": "above", "−": "below"}
 DECIDING = re.compile(r", the deciding one of \d+ comparisons")
 
@@ -119,16 +121,19 @@ def answers(claims: pd.DataFrame) -> str:
             table[(table["paper"] == paper) & (table["says"] == said["headline"])] for table in (at_length, claims)
         ]
         rows.append([f"[{title}](#{paper})", said["headline"], *map(answer, of_both), said["open"]])
-    return markdown(["", "it claims", "our runs at its own length", "at small scale", "open"], rows) + "\n"
+    return markdown(["", "it claims", "our longest runs, with all images", "at small scale", "open"], rows) + "\n"
 
 
 def answer(claims: pd.DataFrame) -> str:
     """The verdict on a claim and the difference that decided, of two rows; a dash where it was not run."""
     for claim in claims.to_dict("records"):
         if found := DIFFERENCE.match("; ".join(deciding(claim))):
-            where, other, sign, points, seeds = found.groups()
+            where, other, sign, points, interval, seeds = found.groups()
             columns = in_columns(claim) if claim["verdict"] == REFUTED else ""
-            return f"**{VERBS[claim['verdict']]}**{columns}: {points} points {SIDE[sign]} {other} on {where} ({seeds})"
+            limits = f" ({interval})" if interval else ""
+            difference = f"{points} points {SIDE[sign]} {other}{limits} on {where} ({seeds})"
+            broken = CONTRADICTED if where in claim["contradicted"].split("; ") else ""
+            return f"**{VERBS[claim['verdict']]}**{columns}: {difference}{broken}"
     return "–"
 
 

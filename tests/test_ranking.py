@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from toys import Study
 
@@ -11,6 +12,7 @@ from fedgrid.analysis.scores.ranking import ranking
 from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
 from fedgrid.api.archive.reading import read_archived_study
 from fedgrid.grid.plan.manifest_model import SearchDescription
+from fedgrid.grid.plan.searches import Choice, Score
 
 SCORES = {
     "fedper": [0.900, 0.901, 0.903],
@@ -34,7 +36,7 @@ def test_who_is_first_is_said_with_those_that_cannot_be_told_apart_and_with_the_
     said = kept.answer(results, ranking(results, results.columns[0]))
     first = "Of 5 rows fedper (90.13 %) is first. Cannot be told apart from it: 1 other, down to ditto (90.07 %). "
     steps = "fedper (90.13 %), local (70.03 %), fedavg_ft (60.17 %), fedavg (50.13 %)."
-    assert said == f"{first}From there to the last row the seeds tell 4 steps, of which every two differ: {steps}"
+    assert said == f"{first}Rows that can all be told apart, from the first one down: {steps}"
 
 
 def test_a_base_has_so_many_rows_above_it_and_below(results):
@@ -49,13 +51,32 @@ def test_a_base_has_so_many_rows_above_it_and_below(results):
 def test_a_base_is_compared_alone_too(results):
     scores = scores_by_column(results, cell_scores(results), summary(results))[*results.columns[0], EVERY]
     said = kept.alone(results, scores, "local")
-    assert said.startswith("With these 4 comparisons alone: 2 above, 2 below. fedper less local, as if nothing else ")
-    low, high = (float(text) for text in said.split(" points, ")[1].removesuffix(" (95 %).").split(" to "))
-    assert " had been compared: 20.10 points, " in said and low < 20.1 < high < 21
+    assert said.startswith(
+        "If only these 4 pairs had been compared, it would be 2 and 2. fedper, the highest on these "
+    )
+    low, high = (float(text) for text in said.split(" above it, ")[1].split(" by ")[0].split(" to "))
+    assert "very seeds, is 20.10 points above it, " in said and low < 20.1 < high < 21
 
 
 def test_rates_are_counted_over_rows_that_have_one(results):
     assert kept.rates(results, ranking(results, results.columns[0])) == "0.01 for 1 and 0.1 for 2"
+
+
+def test_choices_are_close_where_the_two_best_rates_are_as_near_as_two_processors(results):
+    for search, scores in zip(
+        results.study.searches, ([0.50, 0.505], [0.3, 0.5], [0.5, None], [0.4, 0.395]), strict=False
+    ):
+        of_points = tuple(Score(point, (score,), 0) for point, score in enumerate(scores))
+        search.choices.append(Choice(of_points, (0,)))
+    assert kept.close_choices(results) == "2 rates of 4 were chosen by less than 1.1 points"
+
+
+def test_gradients_are_in_multiples_of_fedavgs(results, monkeypatch):
+    images = {"fedper": 200, "local": 100, "fedavg": 200, "fedavg_ft": 200, "ditto": 400}
+    table = pd.DataFrame({"label": [*images], "images_table": [*images.values()], "cells": [2, 1, 2, 2, 2]})
+    monkeypatch.setattr(kept, "budgets", lambda results: table)
+    said = "4 rows take gradients at as many images as FedAvg, ditto at 2 times as many."
+    assert kept.gradients(results, ranking(results, results.columns[0])) == said
 
 
 @pytest.fixture(scope="module")

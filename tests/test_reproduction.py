@@ -25,7 +25,23 @@ def test_the_first_screen_has_a_claim_of_each_paper_and_what_became_of_it():
     for line in lines:
         *_, at_length, small, left, _ = (part.strip() for part in line.split("|"))
         assert small.startswith(("**open**", "**refuted**", "**confirmed**")) and left
-        assert " points " in small and at_length.endswith(("seeds)", "–"))
+        assert " points " in small and (" to " in small) == ("(1 seed)" not in small)
+        assert at_length == "–" or (" points " in at_length and " to " in at_length)
+
+
+def test_an_answer_says_where_print_contradicts_itself_too():
+    claim = {
+        "verdict": "refuted",
+        "columns": 1,
+        "columns_alike": 1,
+        "contradicted": "MNIST, Dirichlet 0.1; CIFAR-10, iid",
+    }
+    numbers = "MNIST, Dirichlet 0.1: FedSaC 88.20, pFedGraph 88.08: +0.12 points (95 % CI −0.93 to +1.17, 3 seeds)"
+    said = "**refuted**: 0.12 points above pFedGraph (−0.93 to +1.17) on MNIST, Dirichlet 0.1 (3 seeds)"
+    of_both = f"{said}, where the paper's own numbers violate the claim, too"
+    assert reproduction.answer(pd.DataFrame([{**claim, "numbers": numbers}])) == of_both
+    assert reproduction.answer(pd.DataFrame([{**claim, "numbers": numbers, "contradicted": "CIFAR-10, iid"}])) == said
+    assert reproduction.answer(pd.DataFrame()) == "–"
 
 
 def test_pictures_show_the_numbers_of_the_tables():
