@@ -5,15 +5,18 @@ python -m benchmarks.ranking    writes docs/ranking.md and its picture
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
 from benchmarks import reproduction_pictures as pictures
+from benchmarks.markdown import table as markdown_table
 from benchmarks.templates import rendered
 from fedgrid.analysis.figures import ranking as ranking_figure
 from fedgrid.analysis.figures.common.style import drawing, write_figure
 from fedgrid.analysis.prose.duplicate_rows import duplicates
-from fedgrid.analysis.prose.phrases import listing, percent
+from fedgrid.analysis.prose.phrases import decimals, listing, percent, signed, spelled
 from fedgrid.analysis.scores.budgets import budgets
 from fedgrid.analysis.scores.comparisons import LEVEL, Scores
 from fedgrid.analysis.scores.domains import EVERY
@@ -21,12 +24,13 @@ from fedgrid.analysis.scores.ranking import Ranking, ranking
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
 from fedgrid.analysis.tables import ranking as ranking_table
-from fedgrid.analysis.tables.against import differences
-from fedgrid.analysis.tables.common.grid import markdown
+from fedgrid.analysis.tables.against import HEADERS, differences, printed_entries
+from fedgrid.analysis.tables.common.grid import markdown, markdown_entry
 from fedgrid.api.archive.reading import read_archived_study
 from fedgrid.quantities import counted
 
-ARCHIVE = Path("benchmarks/cells/ranking.zip")
+ARCHIVE, FRESH = Path("benchmarks/cells/ranking.zip"), Path("benchmarks/cells/ranking-fresh.zip")
+"""The ranking, and some of its rows at the same rates on seeds that had no part in it."""
 OUT, PICTURE = Path("docs/ranking.md"), Path("docs/images/ranking.svg")
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 BASES = ("local", "fedavg_ft")
@@ -37,12 +41,12 @@ UNIT = "fedavg"
 """The row whose training images are the unit of other rows' ones."""
 
 
-def page(results: Results) -> str:
-    """The text of the page."""
+def page(results: Results, fresh: Results) -> str:
+    """The text of the page, of the ranking and of its rows on fresh seeds."""
     (column,) = results.columns
     ranked = ranking(results, column)
     cells, entries = cell_scores(results), summary(results)
-    scores = only_column(results)
+    scores, of_fresh = only_column(results), only_column(fresh)
     _, grid = ranking_table.make_table(results, ranking_table.Options())
     return rendered(
         TEMPLATE,
@@ -51,6 +55,9 @@ def page(results: Results) -> str:
         rates=rates(results, ranked),
         images=gradients(results, ranked),
         close=close_choices(results),
+        fresh_seeds=spelled(len(of_fresh.values.columns)),
+        again=again(results.names, of_fresh, ranked.entries.index[0]),
+        fresh=on_fresh_seeds(results.names, scores, of_fresh),
         table=markdown(grid),
         equal=duplicates(results, cells, entries),
     )
@@ -114,6 +121,30 @@ def only_column(results: Results) -> Scores:
     return scores_by_column(results, cell_scores(results), summary(results))[*column, EVERY]
 
 
+def again(names: Mapping[str, str], fresh: Scores, first: str) -> str:
+    """By how much the first row is above the bases on fresh seeds."""
+    said = []
+    for base in BASES:
+        low, high = map(signed, (lead := fresh.between(first, base)).interval())
+        said.append(f"{signed(lead.difference)} points above {names[base]} ({low} to {high})")
+    return f"{names[first]} is {listing(said)}"
+
+
+def on_fresh_seeds(names: Mapping[str, str], known: Scores, fresh: Scores) -> str:
+    """How far any two rows are apart in the ranking, which puts the first of them first, and on fresh seeds."""
+    rows = sorted(fresh.values.index, key=known.mean, reverse=True)
+    found = differences(fresh, list(combinations(rows, 2)))
+    lines = [
+        (
+            f"{names[row]} − {names[other]}",
+            decimals(100 * known.between(row, other).difference, signed=True),
+            *(markdown_entry(entry) for entry in printed_entries(numbers)),
+        )
+        for (row, other), numbers in found.items()
+    ]
+    return markdown_table(["Rows", "In the ranking", *HEADERS], lines)
+
+
 def alike(ranked: Ranking, row: str) -> set[str]:
     """A row, and those that cannot be told apart from it."""
     return {other for group in ranked.groups if row in group for other in group}
@@ -159,7 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__.partition("\n")[0])
     parser.parse_args()
     results = read_archived_study(ARCHIVE).results
-    OUT.write_text(page(results), encoding="utf-8")
+    OUT.write_text(page(results, read_archived_study(FRESH).results), encoding="utf-8")
     with drawing():
         figure, title, _ = ranking_figure.draw_figure(results, ranking_figure.Options(), results.columns[0][0])
         write_figure(figure, PICTURE, f"{title} [{digest(results)}]")

@@ -79,6 +79,22 @@ def test_gradients_are_in_multiples_of_fedavgs(results, monkeypatch):
     assert kept.gradients(results, ranking(results, results.columns[0])) == said
 
 
+def test_rows_on_fresh_seeds_stand_in_the_order_of_the_ranking_beside_what_they_had_there(tmp_path):
+    known = kept.only_column(Study(tmp_path / "known").in_column(SCORES).load())
+    now = {"local": [0.79, 0.73, 0.79, 0.80], "fedavg_ft": [0.60, 0.61, 0.63, 0.60], "fedper": [0.70, 0.72, 0.73, 0.76]}
+    fresh = Study(tmp_path / "fresh").in_column(now).load()
+    header, _, *lines = kept.on_fresh_seeds(fresh.names, known, kept.only_column(fresh)).split("\n")
+    assert header == "| Rows | In the ranking | Difference (points) | 95 % CI | p | Seeds ahead |"
+    pairs, before, after, intervals, _, ahead = zip(*(line.strip("| ").split(" | ") for line in lines), strict=True)
+    assert pairs == ("fedper − local", "fedper − fedavg_ft", "local − fedavg_ft")
+    assert before == ("+20.10", "+29.97", "+9.87") and after == ("−5.00", "**+11.75**", "**+16.75**")
+    assert ahead == ("0 of 4", "4 of 4", "4 of 4")
+    low, high = (float(text.replace("−", "-")) for text in intervals[0].split(" to "))
+    assert low < -5 < 0 < high
+    said = kept.again(fresh.names, kept.only_column(fresh), "fedper")
+    assert said.startswith(f"fedper is −5.00 points above local ({intervals[0]}) and 11.75 points above fedavg_ft (")
+
+
 @pytest.fixture(scope="module")
 def archived(request):
     """The results of the archive."""
@@ -88,5 +104,5 @@ def archived(request):
 def test_the_page_and_the_picture_are_what_the_cells_say(archived, request, monkeypatch):
     """`python -m benchmarks.ranking` writes both anew; the picture holds a digest of its numbers."""
     monkeypatch.chdir(request.config.rootpath)
-    assert Path(kept.OUT).read_text(encoding="utf-8") == kept.page(archived)
+    assert Path(kept.OUT).read_text(encoding="utf-8") == kept.page(archived, read_archived_study(kept.FRESH).results)
     assert f"[{kept.digest(archived)}]" in Path(kept.PICTURE).read_text(encoding="utf-8")
