@@ -114,7 +114,7 @@ STUDIES = (
     option("--configfile FILE", f"the studies (default: {DEFAULT})", type=path, nargs="+", default=[DEFAULT]),
     *CHOICE,
 )
-FILE = option("file FILE", "the study, without --configfile", type=path, nargs="?")
+FILE = option("study STUDY", "the study, without --configfile", type=path, nargs="?")
 FILES = option("files FILE", "the studies, without --configfile", type=path, nargs="*")
 RESULTS = option("--results FOLDER", "default: results", type=path, default=Path("results"))
 "The folder of results, for commands on its store."
@@ -134,7 +134,7 @@ def study_of(arguments: argparse.Namespace) -> "Study":
 
 def file_of(arguments: argparse.Namespace) -> Path:
     """The file of the study that a command's argument or option names, as `files_of` has them."""
-    file = getattr(arguments, "file", None)
+    file = getattr(arguments, "study", None)
     return _named_once([file] if file else [], [arguments.configfile])[0]
 
 
