@@ -10,6 +10,8 @@ from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
+import pandas as pd
+
 from benchmarks import reproduction_pictures as pictures
 from benchmarks.markdown import table as markdown_table
 from benchmarks.templates import rendered
@@ -46,7 +48,8 @@ def page(results: Results, fresh: Results) -> str:
     (column,) = results.columns
     ranked = ranking(results, column)
     cells, entries = cell_scores(results), summary(results)
-    scores, of_fresh = only_column(results), only_column(fresh)
+    scores = only_column(results, cells, entries)
+    of_fresh = only_column(fresh, cell_scores(fresh), summary(fresh))
     _, grid = ranking_table.make_table(results, ranking_table.Options())
     return rendered(
         TEMPLATE,
@@ -115,10 +118,10 @@ def alone(results: Results, scores: Scores, base: str) -> str:
     )
 
 
-def only_column(results: Results) -> Scores:
-    """The scores of a study of one column."""
+def only_column(results: Results, cells: pd.DataFrame, entries: pd.DataFrame) -> Scores:
+    """The scores of a study of one column, from those of its cells and their summary."""
     (column,) = results.columns
-    return scores_by_column(results, cell_scores(results), summary(results))[*column, EVERY]
+    return scores_by_column(results, cells, entries)[*column, EVERY]
 
 
 def again(names: Mapping[str, str], fresh: Scores, first: str) -> str:

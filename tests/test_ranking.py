@@ -7,9 +7,8 @@ import pytest
 from toys import Study
 
 from benchmarks import ranking as kept
-from fedgrid.analysis.scores.domains import EVERY
 from fedgrid.analysis.scores.ranking import ranking
-from fedgrid.analysis.scores.summary import cell_scores, scores_by_column, summary
+from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.api.archive.reading import read_archived_study
 from fedgrid.grid.plan.manifest_model import SearchDescription
 from fedgrid.grid.plan.searches import Choice, Score
@@ -32,6 +31,11 @@ def results(tmp_path):
     return results
 
 
+def scores_of(results):
+    """The scores of the one column of a study."""
+    return kept.only_column(results, cell_scores(results), summary(results))
+
+
 def test_who_is_first_is_said_with_those_that_cannot_be_told_apart_and_with_the_steps_below(results):
     said = kept.answer(results, ranking(results, results.columns[0]))
     first = "Of 5 rows fedper (90.13 %) is first. Cannot be told apart from it: 1 other, down to ditto (90.07 %). "
@@ -49,8 +53,7 @@ def test_a_base_has_so_many_rows_above_it_and_below(results):
 
 
 def test_a_base_is_compared_alone_too(results):
-    scores = scores_by_column(results, cell_scores(results), summary(results))[*results.columns[0], EVERY]
-    said = kept.alone(results, scores, "local")
+    said = kept.alone(results, scores_of(results), "local")
     assert said.startswith(
         "If only these 4 pairs had been compared, it would be 2 and 2. fedper, the highest on these "
     )
@@ -80,10 +83,10 @@ def test_gradients_are_in_multiples_of_fedavgs(results, monkeypatch):
 
 
 def test_rows_on_fresh_seeds_stand_in_the_order_of_the_ranking_beside_what_they_had_there(tmp_path):
-    known = kept.only_column(Study(tmp_path / "known").in_column(SCORES).load())
+    known = scores_of(Study(tmp_path / "known").in_column(SCORES).load())
     now = {"local": [0.79, 0.73, 0.79, 0.80], "fedavg_ft": [0.60, 0.61, 0.63, 0.60], "fedper": [0.70, 0.72, 0.73, 0.76]}
     fresh = Study(tmp_path / "fresh").in_column(now).load()
-    header, _, *lines = kept.on_fresh_seeds(fresh.names, known, kept.only_column(fresh)).split("\n")
+    header, _, *lines = kept.on_fresh_seeds(fresh.names, known, scores_of(fresh)).split("\n")
     assert header == "| Rows | In the ranking | Difference (points) | 95 % CI | p | Seeds ahead |"
     pairs, before, after, intervals, _, ahead = zip(*(line.strip("| ").split(" | ") for line in lines), strict=True)
     assert pairs == ("fedper − local", "fedper − fedavg_ft", "local − fedavg_ft")
@@ -91,7 +94,7 @@ def test_rows_on_fresh_seeds_stand_in_the_order_of_the_ranking_beside_what_they_
     assert ahead == ("0 of 4", "4 of 4", "4 of 4")
     low, high = (float(text.replace("−", "-")) for text in intervals[0].split(" to "))
     assert low < -5 < 0 < high
-    said = kept.again(fresh.names, kept.only_column(fresh), "fedper")
+    said = kept.again(fresh.names, scores_of(fresh), "fedper")
     assert said.startswith(f"fedper is −5.00 points above local ({intervals[0]}) and 11.75 points above fedavg_ft (")
 
 

@@ -99,8 +99,7 @@ def go(arguments: argparse.Namespace) -> None:
         raise UserError(f"{study}: no such study; fedgrid init makes a project with one")
     read(study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
-    asked = study, arguments.cores, arguments.scale, arguments.only, arguments.slurm
-    snakemake = snakemake_arguments(*asked, options)
+    snakemake = snakemake_arguments(study, arguments.cores, arguments.scale, arguments.only, arguments.slurm, options)
     targets = _cell_files(arguments) if arguments.cells else []
     of_cells = f" and {counted(len(targets), 'file')} of cells" if targets else ""
     print(f"{shlex.join(['snakemake', *snakemake])}{of_cells}", flush=True)
