@@ -8,29 +8,42 @@ python -m benchmarks.long_runs rates      its first ten rounds at the assumed ra
 python -m benchmarks.long_runs third      all of it at a third of the rate
 python -m benchmarks.long_runs leads      leads in received, trained and scored models, with 95 % intervals
 python -m benchmarks.long_runs phases     FedSaC less pFedGraph, with complementarity and after it, likewise
+python -m benchmarks.long_runs signals    FedCCL's Table 6 on Fashion-MNIST: with its contrasts and without
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
 
 import argparse
-import tarfile
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.long_cells import (
+    SCORED,
+    Curves,
+    Readings,
+    accuracies,
+    by_reading,
+    cells,
+    curves,
+    is_reading,
+    last,
+    over_seeds,
+    printed,
+    scored,
+    with_interval,
+)
 from benchmarks.markdown import table as markdown
 from benchmarks.papers import ARCHIVES
 from fedgrid.analysis.prose.phrases import decimals
-from fedgrid.analysis.scores.comparisons import Comparison, Scores
+from fedgrid.analysis.scores.comparisons import Scores
 from fedgrid.analysis.scores.results import DASH
-from fedgrid.files import read_table
 
 FEDSAC = ARCHIVES / "long/fedsac"
 FEDCOSR = ARCHIVES / "long/fedcosr"
+FEDCCL = ARCHIVES / "long/fedccl"
 STUDIES = Path("benchmarks/results/papers")
 """Studies of our own, each in a folder with its cells."""
 LOCAL = {
@@ -46,7 +59,7 @@ DRAWN = 10
 PARTITIONS = ("homogeneous", "Dirichlet 0.5", "Dirichlet 0.1", "20 classes")
 EARLY = 12
 """The rounds of scale small."""
-READINGS: dict[str, tuple[str, dict[str, Any]]] = {
+READINGS: Readings = {
     "Local": ("local", {}),
     "FedAvg": ("fedavg", {}),
     "pFedGraph": ("pfedgraph", {"similarity": "last_round"}),
@@ -57,7 +70,16 @@ READINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "FedSaC, lambda 1": ("fedsac", {"lam": 1.0}),
 }
 """Rows of FedSaC's Table 1 and its readings by their titles: a method, and the settings that tell it apart."""
-CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
+SIGNALS: Readings = {
+    "FedCCL w/o local w/o global": ("fedavg", {}),
+    "FedCCL local only": ("fedccl", {"local_weight": 1.0, "global_weight": 0.0}),
+    "FedCCL global only": ("fedccl", {"local_weight": 0.0, "global_weight": 1.0}),
+    "FedCCL": ("fedccl", {"local_weight": 1.0, "global_weight": 1.0}),
+}
+"""Rows of FedCCL's Table 6, likewise; the first one, without signals, is FedAvg."""
+GLOBAL_ROUNDS, SCORED_ROUNDS = (10, 25, 50, 100), 5
+"""Rounds that their table has, and the last ones over whose mean FedCCL scores."""
+CONTRAST: Readings = {
     "Local": ("local", {}),
     "FedRep": ("fedrep", {}),
     "FedCoSR": ("fedcosr", {"contrast": True, "gamma": 0.8}),
@@ -66,7 +88,7 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
     "FedCoSR, gamma 8": ("fedcosr", {"gamma": 8.0}),
 }
 """Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
-TABLE2: dict[str, tuple[str, dict[str, Any]]] = {
+TABLE2: Readings = {
     "Local": ("local", {}),
     "FedAvg": ("fedavg", {}),
     "FedAvg-FT": ("fedavg_ft", {}),
@@ -110,53 +132,6 @@ FIRST = 0
 """The seed that all readings have."""
 POINTS = ("received", "trained")
 """The models that a client has in a round: those that it receives, and those that it has trained."""
-SCORED = "scored"
-"""The models that the method's own paper scores: one of `POINTS`, the global model, or those adapted to a client."""
-
-Curves = dict[tuple[str, str], pd.DataFrame]
-"""(method, heterogeneity as papers name it) → accuracies in % of the clients that are scored, by round and client."""
-
-
-def curves(archive: Path) -> Curves:
-    """The curves of the cells in an archive, after local training."""
-    return {
-        (spec["method"]["name"], named(spec["partition"])): accuracies(rows, "trained") for spec, rows in cells(archive)
-    }
-
-
-def cells(archive: Path) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """What each cell of an archive is, and its recorded numbers, with those that its paper scores as `SCORED` too."""
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
-        for file in sorted(Path(folder).rglob("s*.parquet")):
-            table, about = read_table(file)
-            recorded = table.to_pandas()
-            scored = recorded[recorded["metric"] == f"accuracy_{about['score']}"].assign(metric=f"accuracy_{SCORED}")
-            yield about["spec"], pd.concat([recorded, scored], ignore_index=True)
-
-
-def accuracies(rows: pd.DataFrame, point: str) -> pd.DataFrame:
-    """Accuracies in % at a point of the round, by round and client; none where the method has no such models."""
-    return 100 * rows[rows["metric"] == f"accuracy_{point}"].pivot(index="round", columns="client", values="value")
-
-
-def named(partition: dict[str, Any]) -> str:
-    """A partition as the papers' columns name it, with its number of clients."""
-    settings = partition["settings"]
-    kind = {
-        "dirichlet": "Dirichlet {beta}",
-        "pathological": "{classes} classes",
-        "homogeneous": "homogeneous",
-    }[partition["name"]]
-    return f"{kind.format(**settings)}, {settings['clients']} clients"
-
-
-def printed(paper: str, experiment: str, metric: str = "accuracy") -> dict[tuple[str, str, str], float]:
-    """What a paper prints of a metric in an experiment, by (row, data, heterogeneity)."""
-    table = pd.read_csv(f"config/papers/{paper}.csv")
-    table = table[(table["experiment"] == experiment) & (table["metric"] == metric)]
-    value = table["corrected"].fillna(table["value"])
-    return dict(zip(table[["row", "data", "heterogeneity"]].itertuples(index=False, name=None), value, strict=True))
 
 
 def at_equal_steps() -> str:
@@ -275,57 +250,29 @@ def by_phase() -> str:
     return markdown(["", *phases], rows)
 
 
-def scored(
-    seeds: Mapping[str, Mapping[int, pd.DataFrame]], point: str, summary: Callable[[pd.DataFrame], float]
-) -> Scores:
-    """One number a row and seed, of its accuracies by round and client at a point."""
-    numbers = {
-        title: {seed: summary(accuracies(one, point)) for seed, one in of_seeds.items()}
-        for title, of_seeds in seeds.items()
-    }
-    return Scores(pd.DataFrame(numbers).T)
+def of_signals() -> str:
+    """FedCCL's Table 6 at scale long, on Fashion-MNIST: the global model, and those that clients have trained.
 
-
-def with_interval(comparison: Comparison) -> str:
-    """A difference with its interval at 95 %, where it can be tested."""
-    text = decimals(comparison.difference, signed=True)
-    if not comparison.testable:
-        return text
-    low, high = (decimals(limit, signed=True) for limit in comparison.interval())
-    return f"{text} ({low} to {high})"
-
-
-def by_reading(
-    archives: Path, column: str, readings: Mapping[str, tuple[str, dict[str, Any]]]
-) -> dict[str, dict[int, pd.DataFrame]]:
-    """Title of a reading → seed → recorded numbers, of the readings that have cells in a column of the paper.
-
-    Of several cells of a reading and seed, that of the last archive by name.
+    Both on the common test images. Differences to the row without signals are paired by seed.
     """
-    finished = [cell for archive in sorted(archives.glob("*.tar.xz")) for cell in cells(archive)]
-    finished = [(spec, recorded) for spec, recorded in finished if named(spec["partition"]) == column]
-    seeds = {
-        title: {spec["seed"]: recorded for spec, recorded in finished if is_reading(spec["method"], *reading)}
-        for title, reading in readings.items()
-    }
-    return {title: of_seeds for title, of_seeds in seeds.items() if of_seeds}
-
-
-def is_reading(method: dict[str, Any], name: str, settings: dict[str, Any]) -> bool:
-    """Whether a method in a cell has this name and these settings."""
-    return method["name"] == name and settings.items() <= method["settings"].items()
-
-
-def last(curve: Any) -> Any:
-    """The value, or the values of clients, of the last round; NaN where there is none."""
-    return curve.iloc[-1] if len(curve) else np.nan
-
-
-def over_seeds(scores: list[float]) -> str:
-    """Mean ± sample standard deviation over several seeds; of one seed, its number; a dash where it has none."""
-    if np.isnan(scores).any():
-        return DASH
-    return f"{scores[0]:.2f}" if len(scores) == 1 else f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
+    numbers, first, models = printed("fedccl", "table6-ablation"), next(iter(SIGNALS)), ("global", "trained")
+    seeds = by_reading(FEDCCL, "Dirichlet 0.5, 10 clients", SIGNALS)
+    final = scored(seeds, "global", lambda curve: curve.iloc[-SCORED_ROUNDS:].to_numpy().mean())
+    rows = []
+    for title, of_seeds in seeds.items():
+        of_global, of_trained = (
+            [accuracies(seed, point).mean(axis=1).loc[1:] for seed in of_seeds.values()] for point in models
+        )
+        scores = [[curve[number] for curve in of_global] for number in GLOBAL_ROUNDS]
+        scores += [[curve.max() for curve in of_global], list(final.values.loc[title, list(of_seeds)])]
+        scores.append([last(curve) for curve in of_trained])
+        lead = DASH if title == first else with_interval(final.between(title, first))
+        of_paper = decimals(numbers[title, "Fashion-MNIST", "Dirichlet 0.5"])
+        rows.append([title, of_paper, str(len(of_seeds)), lead, *map(over_seeds, scores)])
+    ends = f"last {SCORED_ROUNDS} rounds"
+    rounds = (*(f"round {number}" for number in GLOBAL_ROUNDS), "best round", ends)
+    header = ["", "printed", "seeds", f"{ends}, over the first row", *(f"global, {which}" for which in rounds)]
+    return markdown([*header, "trained, last round"], rows)
 
 
 def of_local() -> str:
@@ -362,6 +309,7 @@ TABLES = {
     "third": partial(in_column, COLUMN_AT_THIRD),
     "leads": leads,
     "phases": by_phase,
+    "signals": of_signals,
     "local": of_local,
 }
 
