@@ -45,6 +45,10 @@ AT_LENGTH = {
         "At scale `long` there are the paper's images and pixels, over 150 rounds; how many the paper has is not\n"
         "stated, and 500 is our assumption. A number without ± has one seed. Accuracy in %:"
     ),
+    "fedccl": (
+        "At scale `long`, `table6-ablation` has the paper's images, rounds and steps on Fashion-MNIST; its row\n"
+        "without signals is FedAvg. A number without ± has one seed. Accuracy in %:"
+    ),
     "fedsac": (
         "At scale `long`, `table1` has the paper's images, rounds and steps, and `table5-large-scale` the images of\n"
         "`small` (a fifth, 16×16 pixels) over 120 rounds of 20 steps. A number without ± has one seed. Accuracy in %:"
